@@ -1,0 +1,32 @@
+"""The tiny work as a Headway recipe."""
+
+from __future__ import annotations
+
+from headway.config import Recipe, Section
+
+
+class TinySection(Section):
+    """Size of the work."""
+
+    width: int = 64
+    """Hidden units."""
+    samples: int = 4096
+    """Training samples."""
+    stamp: str = ""
+    """File that gets the wall time of the first finished step, and then of every one, one a line."""
+
+
+RECIPE = Recipe(
+    name="tiny",
+    section=TinySection,
+    task="tiny.task",
+    defaults={
+        "batch.per_device": 32,
+        "train.steps": 100,
+        "lr.base": 1e-3,
+        "lr.schedule": "cosine",
+        "parallel.gpus": 0,
+        "eval.samples": 32,
+    },
+    train_samples=lambda section: section.samples,
+)

@@ -1,0 +1,69 @@
+# Makes .venv and installs Headway into it; sourced by start_training.sh and run_tests.sh.
+# Does nothing when the venv is up to date, so a second start is quick.
+
+fail() { printf '%s\n' "$@" >&2; exit 3; }
+
+find_python() {
+  local name
+  for name in "${PYTHON:-}" python3 python3.13 python3.12 python3.11 python; do
+    [ -n "$name" ] || continue
+    command -v "$name" >/dev/null 2>&1 || continue
+    if "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then
+      printf '%s' "$name"
+      return 0
+    fi
+  done
+  return 1
+}
+
+setup() { # setup EXTRAS: makes the venv with these extras
+  local extras=$1 python stamp want
+  stamp=.venv/.headway-$(printf '%s' "$extras" | tr ',' '-')
+  want=$(cat pyproject.toml constraints.txt scripts/setup.sh | cksum)
+  if [ -x .venv/bin/headway ] && [ "$(cat "$stamp" 2>/dev/null)" = "$want" ]; then
+    return 0
+  fi
+  python=$(find_python) || fail \
+    "error: Python 3.11 or newer is missing" \
+    "hint:  install it (Debian/Ubuntu: sudo apt install python3 python3-venv), or set PYTHON=/path/to/python3.11" \
+    "错误：缺少 Python 3.11 或更新版本" \
+    "建议：安装它（Debian/Ubuntu：sudo apt install python3 python3-venv），或设置 PYTHON=/path/to/python3.11"
+  "$python" -c 'import venv, ensurepip' >/dev/null 2>&1 || fail \
+    "error: $python has no pip or venv" \
+    "hint:  Debian/Ubuntu: sudo apt install python3-venv python3-pip" \
+    "错误：$python 没有 pip 或 venv" \
+    "建议：Debian/Ubuntu：sudo apt install python3-venv python3-pip"
+  if [ ! -x .venv/bin/python ]; then
+    printf 'making .venv with %s / 正在创建 .venv\n' "$("$python" --version)" >&2
+    # A framework that is installed already (a driver-matched build, say) is used, not replaced.
+    if "$python" -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("torch") is None)' 2>/dev/null; then
+      "$python" -m venv --system-site-packages .venv
+    else
+      "$python" -m venv .venv
+    fi
+  fi
+  local torch=()
+  if ! .venv/bin/python -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("torch") is None)'; then
+    torch=("torch==$(sed -n 's/^torch==//p' constraints.txt)")
+    printf 'installing torch, this takes a while / 正在安装 torch，需要几分钟\n' >&2
+  fi
+  printf 'installing headway / 正在安装 headway\n' >&2
+  pip_install "${torch[@]}" -e ".[$extras]" || fail \
+    "error: pip could not install Headway; its words stand above" \
+    "hint:  check the network or your pip mirror (pip config list), then run this again" \
+    "错误：pip 安装 Headway 失败，原因见上文" \
+    "建议：检查网络或 pip 镜像（pip config list），然后重新运行"
+  printf '%s' "$want" >"$stamp"
+}
+
+pip_install() {
+  # With a framework of the user's own its version must not be forced back to the tested one.
+  if .venv/bin/python -c 'import importlib.metadata as m, sys; sys.exit(m.version("torch").split("+")[0] == sys.argv[1])' \
+    "$(sed -n 's/^torch==//p' constraints.txt)" 2>/dev/null; then
+    grep -v '^torch==' constraints.txt >.venv/constraints.txt
+  else
+    cp constraints.txt .venv/constraints.txt
+  fi
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check -c .venv/constraints.txt "$@" \
+    2> >(grep -v 'is ignored: it is neither a file nor a directory' >&2)
+}

@@ -1,0 +1,30 @@
+"""Keep and restore: a run's state as verified files, found again after any fault.
+
+In: tensors as pieces of global tensors, and what the loop says about the step. Out: `checkpoints/step-N/`, a manifest
+and shards that were fsynced, renamed into place and read back. The half that needs torch is `checkpoint/state.py`.
+"""
+
+from headway.checkpoint.export import Export, export_pt, export_safetensors, plan_export
+from headway.checkpoint.manifest import Manifest
+from headway.checkpoint.retention import find_leftovers, plan_prune, prune, sweep
+from headway.checkpoint.search import CheckpointInfo, Found, find_resumable, list_checkpoints, read_latest
+from headway.checkpoint.verify import read_manifest, verify_checkpoint
+
+__all__ = [
+    "CheckpointInfo",
+    "Export",
+    "Found",
+    "Manifest",
+    "export_pt",
+    "export_safetensors",
+    "find_leftovers",
+    "find_resumable",
+    "list_checkpoints",
+    "plan_export",
+    "plan_prune",
+    "prune",
+    "read_latest",
+    "read_manifest",
+    "sweep",
+    "verify_checkpoint",
+]

@@ -1,0 +1,141 @@
+"""Rank 0's half of a save: wait for every rank's part, write the manifest, and make the name appear. See DESIGN 4."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from headway.checkpoint.disk import Disk, write_file
+from headway.checkpoint.manifest import Manifest, TensorEntry, check_cover, encode_manifest
+from headway.checkpoint.names import LATEST, MANIFEST, MANIFEST_HASH, FinalName, failed_name, parse_final, part_name
+from headway.checkpoint.reading import open_folder, read_small
+from headway.checkpoint.shard import Part, read_part
+from headway.checkpoint.strict import parse_json, shown
+from headway.checkpoint.verify import hash_line, verify_checkpoint
+from headway.errors import CheckpointError
+
+_FIRST_POLL_S: Final = 0.002
+_LAST_POLL_S: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveFields:
+    """What the loop says about the step that is saved; see `Manifest` for each."""
+
+    samples: int = 0
+    ledger: str = ""
+    strategy: str = "single"
+    measures: Mapping[str, float] = field(default_factory=dict)
+    suspect: bool = False
+    best_step: int | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+def gather_parts(
+    temp: Path, world_size: int, *, timeout_s: float, pause: Callable[[float], object] = time.sleep
+) -> list[Part]:
+    """Wait until every rank's part list is there; a rank that failed, or that never came, is named."""
+    parts: dict[int, Part] = {}
+    deadline, wait_s = time.monotonic() + timeout_s, _FIRST_POLL_S
+    while True:
+        names = set(os.listdir(temp))
+        for rank in range(world_size):
+            if failed_name(rank) in names:
+                raise CheckpointError("checkpoint/rank-failed", rank=rank, why=_read_reason(temp, rank))
+            if rank not in parts and part_name(rank) in names:
+                parts[rank] = read_part(temp, rank)
+        if len(parts) == world_size:
+            return [parts[rank] for rank in range(world_size)]
+        if time.monotonic() > deadline:
+            missing = ", ".join(str(rank) for rank in range(world_size) if rank not in parts)
+            raise CheckpointError("checkpoint/parts-missing", ranks=missing, seconds=f"{timeout_s:.0f}", path=temp)
+        pause(wait_s)
+        wait_s = min(wait_s * 1.5, _LAST_POLL_S)
+
+
+def merge_parts(parts: Sequence[Part], *, step: int, attempt: int, fields: SaveFields, where: str) -> Manifest:
+    """Make one manifest of all parts; ranks that disagree about a tensor, or leave a hole in one, are refused."""
+    tensors: dict[str, TensorEntry] = {}
+    for part in parts:
+        for name, entry in part.tensors.items():
+            have = tensors.setdefault(name, TensorEntry(entry.dtype, entry.shape, ()))
+            if (have.dtype, have.shape) != (entry.dtype, entry.shape):
+                raise CheckpointError(
+                    "checkpoint/ranks-disagree",
+                    name=name,
+                    first=f"{have.dtype} {list(have.shape)}",
+                    second=f"{entry.dtype} {list(entry.shape)}",
+                )
+            tensors[name] = TensorEntry(have.dtype, have.shape, (*have.pieces, *entry.pieces))
+    manifest = Manifest(
+        step=step,
+        samples=fields.samples,
+        ledger=fields.ledger,
+        world_size=len(parts),
+        strategy=fields.strategy,
+        attempt=attempt,
+        time=time.time(),
+        measures=fields.measures,
+        suspect=fields.suspect,
+        best_step=fields.best_step,
+        meta=fields.meta,
+        files={part.file: part.entry for part in parts},
+        tensors=tensors,
+    )
+    check_cover(manifest, where=where)
+    return manifest
+
+
+def seal(disk: Disk, root: Path, temp: Path, manifest: Manifest) -> Path:
+    """Turn a written folder into a checkpoint; the order of these lines is the promise. Return its path."""
+    data = encode_manifest(manifest)
+    write_file(disk, temp / MANIFEST, [memoryview(data)])
+    write_file(disk, temp / MANIFEST_HASH, [memoryview(hash_line(data))])
+    for rank in range(manifest.world_size):
+        disk.unlink(temp / part_name(rank))
+    disk.sync_dir(temp)
+    final = root / str(_free_name(root, manifest.step))
+    disk.rename(temp, final)
+    return final
+
+
+def prove(disk: Disk, root: Path, final: Path) -> Manifest:
+    """Make the new name durable and read everything back from the disk."""
+    disk.sync_dir(root)
+    # One thread: the ranks' own cores are training.
+    return verify_checkpoint(final, threads=1, is_fresh=True)
+
+
+def point_latest(disk: Disk, root: Path, final: Path) -> None:
+    """Replace the hint file."""
+    temp = root / f"{LATEST}.new"
+    if temp.is_symlink() or temp.exists():
+        disk.unlink(temp)
+    write_file(disk, temp, [memoryview(f"{final.name}\n".encode())])
+    disk.rename(temp, root / LATEST)
+
+
+def _free_name(root: Path, step: int) -> FinalName:
+    """Return a name that no checkpoint has: a name is never used twice."""
+    taken = [name.rewrite for text in os.listdir(root) if (name := parse_final(text)) and name.step == step]
+    return FinalName(step, max(taken) + 1 if taken else 0)
+
+
+def _read_reason(temp: Path, rank: int) -> str:
+    name = failed_name(rank)
+    with open_folder(temp) as folder:
+        data = read_small(folder, name, where=temp, cap=1 << 16)
+    if not data:
+        return "n/a"  # the disk was too full even for the reason
+    found = parse_json(data, where=str(temp / name))
+    return shown(found.get("why") if isinstance(found, dict) else found, 400)
+
+
+def encode_reason(why: str) -> bytes:
+    """Return what a rank's failed mark holds."""
+    return json.dumps({"why": why}, ensure_ascii=False).encode()

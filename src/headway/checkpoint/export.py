@@ -1,0 +1,166 @@
+"""Weights out of a checkpoint, as one safetensors file or as the guides' `model_NNNNNN.pt`. No torch here."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from headway.checkpoint.disk import RealDisk, write_file
+from headway.checkpoint.layout import ITEM_BYTES, Span, encode_header, lay_out
+from headway.checkpoint.manifest import Manifest, PieceEntry, TensorEntry
+from headway.checkpoint.reading import open_folder, open_inside, read_at, read_header
+from headway.checkpoint.strict import finite_json
+from headway.checkpoint.verify import read_manifest, verify_checkpoint
+from headway.errors import CheckpointError
+
+Select = Literal["model", "ema"]
+
+_COPY_BYTES: Final = 16 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    """What an export holds and where it goes."""
+
+    source: Path
+    step: int
+    files: tuple[Path, ...]
+    num_tensors: int
+    bytes: int
+    """Of the tensors alone."""
+
+
+def plan_export(path: Path, out: Path, *, select: Select = "model", form: Literal["safetensors", "pt"]) -> Export:
+    """Say what an export would write: a file for safetensors, two files in a folder for pt."""
+    manifest = read_manifest(path)
+    spans = _lay_out(path, manifest, select)
+    files = (out,) if form == "safetensors" else _pt_files(out, manifest.step)
+    total = max((span.end for span in spans.values()), default=0)
+    return Export(source=path, step=manifest.step, files=files, num_tensors=len(spans), bytes=total)
+
+
+def export_safetensors(path: Path, out: Path, *, select: Select = "model") -> Export:
+    """Verify a checkpoint and write its weights, put together and with plain names, as one file."""
+    planned = plan_export(path, out, select=select, form="safetensors")
+    _refuse_existing(planned.files)
+    manifest = verify_checkpoint(path)
+    spans = _lay_out(path, manifest, select)
+    header = encode_header(spans, {"format": "pt", "step": str(manifest.step)})
+    tensors = {name: manifest.tensors[f"{select}/{name}"] for name in spans}
+    temp = out.with_name(f".{out.name}.{os.getpid()}")
+    try:
+        with open_folder(path) as folder:
+            write_file(RealDisk(), temp, _stream(header, path, folder, tensors))
+        os.replace(temp, out)
+    except OSError as err:
+        raise CheckpointError("checkpoint/export-failed", path=out, why=err.strerror or str(err)) from err
+    finally:
+        temp.unlink(missing_ok=True)
+    return planned
+
+
+def export_pt(path: Path, out: Path, *, select: Select = "model", python: str = sys.executable) -> Export:
+    """Write `model_NNNNNN.pt` and `meta_NNNNNN.json` into a folder; torch runs in a process of its own."""
+    planned = plan_export(path, out, select=select, form="pt")
+    _refuse_existing(planned.files)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=out, prefix=".export-") as place:
+            weights = Path(place) / "weights.safetensors"
+            export_safetensors(path, weights, select=select)
+            model, meta = (Path(place) / file.name for file in planned.files)
+            _run_torch(python, weights, model)
+            write_file(RealDisk(), meta, [memoryview(_encode_meta(read_manifest(path)))])
+            for file in (meta, model):  # the weights last: with them the pair is whole
+                os.replace(file, out / file.name)
+    except OSError as err:
+        raise CheckpointError("checkpoint/export-failed", path=out, why=err.strerror or str(err)) from err
+    return planned
+
+
+def _lay_out(path: Path, manifest: Manifest, select: str) -> dict[str, Span]:
+    prefix = f"{select}/"
+    found = {
+        name.removeprefix(prefix): (tensor.dtype, tensor.shape)
+        for name, tensor in manifest.tensors.items()
+        if name.startswith(prefix)
+    }
+    if not found:
+        raise CheckpointError("checkpoint/nothing-to-export", path=path, prefix=prefix, num=len(manifest.tensors))
+    return lay_out(found)
+
+
+def _stream(header: bytes, path: Path, folder: int, tensors: Mapping[str, TensorEntry]) -> Iterator[memoryview]:
+    yield memoryview(header)
+    for tensor in tensors.values():
+        if all(piece.shape[1:] == tensor.shape[1:] for piece in tensor.pieces):
+            # Whole rows: the pieces in order are the tensor.
+            for piece in sorted(tensor.pieces, key=lambda piece: piece.offset):
+                yield from _read_piece(path, folder, piece)
+        else:
+            yield memoryview(_assemble(path, folder, tensor))
+
+
+def _read_piece(path: Path, folder: int, piece: PieceEntry) -> Iterator[memoryview]:
+    with open_inside(folder, piece.file, where=path) as fd:
+        header = read_header(fd, where=path / piece.file)
+        span = header.spans[piece.key]
+        for start in range(span.start, span.end, _COPY_BYTES):
+            length = min(_COPY_BYTES, span.end - start)
+            yield memoryview(read_at(fd, header.data_start + start, length, where=path / piece.file))
+
+
+def _assemble(path: Path, folder: int, tensor: TensorEntry) -> bytearray:
+    """Put boxes together that are cut along other axes than the first, run by run of the last axis."""
+    item = ITEM_BYTES[tensor.dtype]
+    strides = [math.prod(tensor.shape[dim + 1 :]) for dim in range(len(tensor.shape))]
+    whole = bytearray(item * math.prod(tensor.shape))
+    for piece in tensor.pieces:
+        data = b"".join(_read_piece(path, folder, piece))
+        run = piece.shape[-1]
+        for index in range(math.prod(piece.shape[:-1])):
+            at, rest = piece.offset[-1], index
+            for dim in range(len(piece.shape) - 2, -1, -1):
+                rest, place = divmod(rest, piece.shape[dim])
+                at += (piece.offset[dim] + place) * strides[dim]
+            whole[at * item : (at + run) * item] = data[index * run * item : (index + 1) * run * item]
+    return whole
+
+
+def _pt_files(out: Path, step: int) -> tuple[Path, Path]:
+    return out / f"model_{step:06d}.pt", out / f"meta_{step:06d}.json"
+
+
+def _refuse_existing(files: tuple[Path, ...]) -> None:
+    for file in files:
+        if file.exists() or file.is_symlink():
+            raise CheckpointError("checkpoint/export-exists", path=file)
+
+
+def _encode_meta(manifest: Manifest) -> bytes:
+    """Return the guide's meta file: step, measures, and what the recipe left under `export` for it."""
+    extra = manifest.meta.get("export")
+    fields = {
+        "step": manifest.step,
+        **manifest.measures,
+        **(extra if isinstance(extra, dict) else {}),
+        "samples": manifest.samples,
+        "suspect": manifest.suspect,
+    }
+    return (json.dumps(finite_json(fields), ensure_ascii=False, indent=2) + "\n").encode()
+
+
+def _run_torch(python: str, weights: Path, model: Path) -> None:
+    line = [python, "-m", "headway.checkpoint.export_torch", str(weights), str(model)]
+    ended = subprocess.run(line, capture_output=True, text=True, errors="replace", check=False)
+    if ended.returncode:
+        last = (ended.stderr.strip().splitlines() or ["n/a"])[-1]
+        raise CheckpointError("checkpoint/export-child", path=model.name, code=ended.returncode, why=last)

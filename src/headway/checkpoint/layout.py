@@ -1,0 +1,119 @@
+"""The safetensors layout: 8 bytes of header length, a JSON header padded with spaces, raw data without holes.
+
+Written here, not by the library, because a save streams from a host buffer that already has the file's layout, and
+because a reader must be sure of every offset before it trusts one. The library reads what this writes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from headway.checkpoint.strict import Reader, parse_json
+from headway.errors import CheckpointError
+
+ITEM_BYTES: Final[Mapping[str, int]] = {
+    "F64": 8, "I64": 8, "U64": 8, "C64": 8,
+    "F32": 4, "I32": 4, "U32": 4,
+    "F16": 2, "BF16": 2, "I16": 2, "U16": 2,
+    "I8": 1, "U8": 1, "BOOL": 1, "F8_E4M3": 1, "F8_E5M2": 1, "F8_E4M3FNUZ": 1, "F8_E5M2FNUZ": 1,
+}  # fmt: skip
+"""Data types of the format and their sizes."""
+
+HEADER_CAP: Final = 64 << 20
+"""Largest header read, in bytes; the library stops at 100 MB."""
+
+_LENGTH: Final = struct.Struct("<Q")
+_ALIGN: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One tensor of a safetensors file: its type, its shape and its bytes in the data section."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Everything before the data of a safetensors file."""
+
+    spans: Mapping[str, Span]
+    metadata: Mapping[str, str]
+    data_start: int
+    """Where the data section begins in the file."""
+
+
+def num_bytes(dtype: str, shape: Sequence[int]) -> int:
+    """Return the size of a tensor."""
+    return ITEM_BYTES[dtype] * math.prod(shape)
+
+
+def lay_out(tensors: Mapping[str, tuple[str, tuple[int, ...]]]) -> dict[str, Span]:
+    """Give every tensor its place; wide types first, so that each starts at a multiple of its own item."""
+    order = sorted(tensors, key=lambda key: (-ITEM_BYTES[tensors[key][0]], key))
+    spans, at = {}, 0
+    for key in order:
+        dtype, shape = tensors[key]
+        end = at + num_bytes(dtype, shape)
+        spans[key] = Span(dtype, shape, at, end)
+        at = end
+    return spans
+
+
+def encode_header(spans: Mapping[str, Span], metadata: Mapping[str, str]) -> bytes:
+    """Return everything before the data."""
+    fields: dict[str, object] = {"__metadata__": dict(metadata)} if metadata else {}
+    for key, span in spans.items():
+        fields[key] = {"dtype": span.dtype, "shape": list(span.shape), "data_offsets": [span.start, span.end]}
+    text = json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % _ALIGN)
+    return _LENGTH.pack(len(text)) + text
+
+
+def header_bytes(first: bytes, *, where: str, file_bytes: int) -> int:
+    """Return how many bytes come before the data, from the first eight."""
+    if len(first) < _LENGTH.size:
+        raise CheckpointError("checkpoint/header-short", path=where, have=len(first), want=_LENGTH.size)
+    (length,) = _LENGTH.unpack(first[: _LENGTH.size])
+    cap = min(HEADER_CAP, file_bytes - _LENGTH.size)
+    if length > cap:
+        raise CheckpointError("checkpoint/header-large", path=where, have=length, cap=cap)
+    return _LENGTH.size + int(length)
+
+
+def parse_header(data: bytes, *, where: str, file_bytes: int) -> Header:
+    """Read a header and prove that its tensors fill the data section exactly, without a gap or an overlap."""
+    reader = Reader(where)
+    fields = reader.mapping(parse_json(data[_LENGTH.size :], where=where), "header")
+    given = fields.pop("__metadata__", {})
+    metadata = {
+        key: reader.text(value, f"__metadata__.{key}") for key, value in reader.mapping(given, "__metadata__").items()
+    }
+    spans = {key: _parse_span(reader, key, value) for key, value in fields.items()}
+    at = 0
+    for key, span in sorted(spans.items(), key=lambda item: (item[1].start, item[1].end)):
+        if span.start != at:
+            raise CheckpointError("checkpoint/header-offsets", path=where, name=key, have=span.start, want=at)
+        at = span.end
+    if len(data) + at != file_bytes:
+        raise CheckpointError("checkpoint/wrong-size", path=where, have=file_bytes, want=len(data) + at)
+    return Header(spans, metadata, len(data))
+
+
+def _parse_span(reader: Reader, key: str, value: object) -> Span:
+    fields = reader.mapping(value, key, keys=("dtype", "shape", "data_offsets"))
+    dtype = reader.choice(fields["dtype"], f"{key}.dtype", ITEM_BYTES)
+    shape = reader.numbers(fields["shape"], f"{key}.shape")
+    offsets = reader.numbers(fields["data_offsets"], f"{key}.data_offsets")
+    want = num_bytes(dtype, shape)
+    if len(offsets) != 2 or offsets[1] - offsets[0] != want:
+        reader.refuse(f"{key}.data_offsets", list(offsets), f"[n, n+{want}]")
+    return Span(dtype, shape, offsets[0], offsets[1])

@@ -1,0 +1,57 @@
+"""`headway attach` and `headway stop`: hold the reins of a run that trains in the background."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from headway.cli.shape import command, option
+from headway.errors import UsageError
+from headway.launch import request_stop
+from headway.messages import say
+from headway.telemetry import ENDED, RunDir, find_run, is_supervised, run_state
+from headway.ui.screen import follow, one_line
+
+_POLL_S = 0.1
+
+
+@command("attach", help="cli/attach-help")
+@click.argument("run", required=False)
+@option("--out", default="runs", type=click.Path(path_type=Path), help="cli/option-out")
+def attach(run: str | None, out: Path) -> int:
+    """See the message `cli/attach-help`."""
+    place = find_run(run, out)
+    while not _follow(place):
+        # Once: save and stop. Again: stop now; the supervisor knows the difference.
+        request_stop(place)
+        click.echo(say("cli/stop-sent", run=place.name), err=True)
+    return 0
+
+
+def _follow(place: RunDir) -> bool:
+    if sys.stdout.isatty():
+        return follow(place, None, every_s=0.5)
+    return follow(place, lambda view: click.echo(one_line(view)), every_s=30.0)
+
+
+@command("stop", help="cli/stop-help")
+@click.argument("run", required=False)
+@option("--now", is_flag=True, help="cli/option-now")
+@option("--wait", "wait_s", default=60.0, type=click.FloatRange(min=0), help="cli/option-wait")
+@option("--out", default="runs", type=click.Path(path_type=Path), help="cli/option-out")
+def stop(run: str | None, now: bool, wait_s: float, out: Path) -> int:
+    """See the message `cli/stop-help`."""
+    place = find_run(run, out)
+    request_stop(place, now)
+    click.echo(say("cli/stop-sent", run=place.name), err=True)
+    deadline = time.monotonic() + wait_s
+    while time.monotonic() < deadline:
+        state = run_state(place).state
+        if state in ENDED and not is_supervised(place):
+            click.echo(say("cli/stopped", run=place.name, state=say(f"ui/state-{state}")))
+            return 0
+        time.sleep(_POLL_S)
+    raise UsageError("cli/stop-slow", run=place.name, seconds=f"{wait_s:g}")

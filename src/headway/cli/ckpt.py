@@ -1,0 +1,284 @@
+"""`headway ckpt`: list, verify, export and prune a run's checkpoints."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from headway.checkpoint import (
+    CheckpointInfo,
+    Manifest,
+    export_pt,
+    export_safetensors,
+    find_leftovers,
+    find_resumable,
+    list_checkpoints,
+    plan_export,
+    plan_prune,
+    prune,
+    read_manifest,
+    sweep,
+    verify_checkpoint,
+)
+from headway.cli.shape import group, option
+from headway.config.schema import SaveConfig
+from headway.errors import CheckpointError, UsageError
+from headway.messages import say
+from headway.telemetry import RunDir, find_run, is_supervised, read_record
+from headway.units import size
+
+_ANY_ATTEMPT: Final = sys.maxsize
+_RUN = click.argument("run", required=False, metavar="[RUN]")
+_RUNS = option("--runs", default="runs", type=click.Path(path_type=Path), help="checkpoint/option-runs")
+_STEP = option("--step", type=click.IntRange(min=0), help="checkpoint/option-step")
+_JSON = option("--json", "as_json", is_flag=True, help="checkpoint/option-json")
+_DRY = option("--dry-run", is_flag=True, help="checkpoint/option-dry-run")
+
+
+@group("ckpt", help="checkpoint/help")
+def ckpt() -> None:
+    """See the message `checkpoint/help`."""
+
+
+@ckpt.command("list", help="checkpoint/help-list")
+@_RUN
+@_RUNS
+@_JSON
+def list_command(run: str | None, runs: Path, as_json: bool) -> None:
+    """See the message `checkpoint/help-list`."""
+    place = find_run(run, runs)
+    rows = [_describe(info, read_manifest) for info in list_checkpoints(place.checkpoints)]
+    best = next((row["best_step"] for row in reversed(rows) if row["error"] is None), None)
+    for row in rows:
+        row["is_best"] = best is not None and row["step"] == best
+    if as_json:
+        _print_json("checkpoints/1", run=place.name, checkpoints=rows)
+        return
+    if not rows:
+        raise CheckpointError("checkpoint/none", path=place.checkpoints)
+    _print_table(rows)
+
+
+@ckpt.command("verify", help="checkpoint/help-verify")
+@_RUN
+@_RUNS
+@_STEP
+@_JSON
+@click.pass_context
+def verify_command(context: click.Context, run: str | None, runs: Path, step: int | None, as_json: bool) -> None:
+    """See the message `checkpoint/help-verify`."""
+    place = find_run(run, runs)
+    infos = _choose(place, step)
+    rows = []
+    for info in infos:
+        row = _describe(info, verify_checkpoint)
+        rows.append(row)
+        if not as_json:
+            what = "checkpoint/row-whole" if row["error"] is None else "checkpoint/row-broken"
+            click.echo(say(what, name=info.path.name, size=size(row["bytes"]), why=row["error"]))
+    broken = sum(row["error"] is not None for row in rows)
+    if as_json:
+        _print_json("verify/1", run=place.name, num_broken=broken, checkpoints=rows)
+        context.exit(CheckpointError.exit_code if broken else 0)
+    if broken:
+        raise CheckpointError("checkpoint/some-broken", num=broken, total=len(rows), path=place.checkpoints)
+    click.echo(say("checkpoint/next-resume", run=place.name), err=True)
+
+
+@ckpt.command("export", help="checkpoint/help-export")
+@_RUN
+@_RUNS
+@_STEP
+@option(
+    "--format", "form", type=click.Choice(["safetensors", "pt"]), default="safetensors", help="checkpoint/option-format"
+)
+@option("--select", type=click.Choice(["model", "ema"]), default="model", help="checkpoint/option-select")
+@option("--out", type=click.Path(path_type=Path), help="checkpoint/option-out")
+@_DRY
+@_JSON
+def export_command(
+    run: str | None,
+    runs: Path,
+    step: int | None,
+    form: Literal["safetensors", "pt"],
+    select: Literal["model", "ema"],
+    out: Path | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """See the message `checkpoint/help-export`."""
+    place = find_run(run, runs)
+    path = _choose(place, step)[-1].path if step is not None else _newest_whole(place)
+    out = out or _default_out(place, path, form, select)
+    if dry_run:
+        done = plan_export(path, out, select=select, form=form)
+    elif form == "pt":
+        done = export_pt(path, out, select=select)
+    else:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        done = export_safetensors(path, out, select=select)
+    files = [str(file) for file in done.files]
+    if as_json:
+        facts = {"step": done.step, "files": files, "num_tensors": done.num_tensors, "bytes": done.bytes}
+        _print_json("export/1", dry_run=dry_run, source=str(done.source), **facts)
+        return
+    what = "checkpoint/would-export" if dry_run else "checkpoint/exported"
+    click.echo(say(what, files=", ".join(files), num=done.num_tensors, step=done.step, size=size(done.bytes)))
+
+
+@ckpt.command("prune", help="checkpoint/help-prune")
+@_RUN
+@_RUNS
+@option("--keep-last", type=click.IntRange(min=1), help="checkpoint/option-keep-last")
+@option("--keep-every", type=click.IntRange(min=1), help="checkpoint/option-keep-every")
+@option("--yes", is_flag=True, help="checkpoint/option-yes")
+@_DRY
+@_JSON
+def prune_command(
+    run: str | None,
+    runs: Path,
+    keep_last: int | None,
+    keep_every: int | None,
+    yes: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """See the message `checkpoint/help-prune`."""
+    place = find_run(run, runs)
+    if not dry_run and is_supervised(place):
+        raise UsageError("checkpoint/run-is-live", run=place.name)
+    infos = list_checkpoints(place.checkpoints)
+    gone = _plan(place, infos, keep_last=keep_last, keep_every=keep_every)
+    leftovers = find_leftovers(place.checkpoints, _ANY_ATTEMPT)
+    rows = [{"path": str(path), "bytes": _bytes_of(path)} for path in (*gone, *leftovers)]
+    if not dry_run:
+        if gone and not yes and not as_json and sys.stdin.isatty():
+            click.confirm(say("checkpoint/ask-prune", num=len(gone)), abort=True, err=True)
+        prune(place.checkpoints, gone)
+        sweep(place.checkpoints, _ANY_ATTEMPT)
+    if as_json:
+        _print_json("prune/1", run=place.name, dry_run=dry_run, removed=rows, num_kept=len(infos) - len(gone))
+        return
+    for row in rows:
+        what = "checkpoint/would-prune" if dry_run else "checkpoint/pruned"
+        click.echo(say(what, name=Path(str(row["path"])).name, size=size(_whole(row["bytes"]))))
+    if not rows:
+        click.echo(say("checkpoint/nothing-to-prune", num=len(infos)))
+
+
+def _choose(place: RunDir, step: int | None) -> list[CheckpointInfo]:
+    """Return the checkpoints a command is about; none at all is an error."""
+    infos = list_checkpoints(place.checkpoints)
+    if not infos:
+        raise CheckpointError("checkpoint/none", path=place.checkpoints)
+    if step is None:
+        return infos
+    chosen = [info for info in infos if info.step == step]
+    if not chosen:
+        steps = ", ".join(str(info.step) for info in infos[-10:])
+        raise UsageError("checkpoint/no-such-step", step=step, path=place.checkpoints, steps=steps)
+    return chosen
+
+
+def _newest_whole(place: RunDir) -> Path:
+    found = find_resumable(place.checkpoints)
+    for path, why in found.skipped:
+        click.echo(say("checkpoint/row-broken", name=path.name, why=why.text()), err=True)
+    if found.path is not None:
+        return found.path
+    code = "checkpoint/none-whole" if found.skipped else "checkpoint/none"
+    raise CheckpointError(code, path=place.checkpoints, num=len(found.skipped))
+
+
+def _plan(place: RunDir, infos: list[CheckpointInfo], *, keep_last: int | None, keep_every: int | None) -> list[Path]:
+    """Return what may go: the newest whole checkpoint is found by reading it, never by its name."""
+    found = find_resumable(place.checkpoints)
+    broken = {path for path, _ in found.skipped}
+    if found.manifest is None:
+        return []
+    known = [
+        replace(info, is_verified=True if info.path == found.path else False if info.path in broken else None)
+        for info in infos
+    ]
+    config = read_record(place.job).get("config")
+    asked = config.get("save") if isinstance(config, dict) else None
+    save = SaveConfig.model_validate(asked) if isinstance(asked, dict) else SaveConfig()
+    return plan_prune(
+        known,
+        keep_last=keep_last or save.keep_last,
+        keep_every=keep_every or save.keep_every,
+        best_step=found.manifest.best_step if save.keep_best else None,
+    )
+
+
+def _default_out(place: RunDir, path: Path, form: str, select: str) -> Path:
+    folder = place.root / "export"
+    return folder if form == "pt" else folder / f"{select}-{path.name}.safetensors"
+
+
+def _describe(info: CheckpointInfo, read: Any) -> dict[str, Any]:  # Any: read_manifest or verify_checkpoint
+    """Return one checkpoint as JSON facts; what is wrong with it stands under `error`."""
+    row: dict[str, Any] = {"step": info.step, "path": str(info.path)}
+    try:
+        manifest: Manifest = read(info.path)
+    except CheckpointError as err:
+        absent = dict.fromkeys(("bytes", "world_size", "time", "samples", "measures", "suspect", "best_step"))
+        return {**row, **absent, "error": err.text(), "code": err.code}
+    return {
+        **row,
+        "bytes": manifest.total_bytes,
+        "world_size": manifest.world_size,
+        "time": manifest.time,
+        "samples": manifest.samples,
+        "measures": dict(manifest.measures),
+        "suspect": manifest.suspect,
+        "best_step": manifest.best_step,
+        "error": None,
+        "code": None,
+    }
+
+
+def _print_table(rows: list[dict[str, Any]]) -> None:
+    table = Table(box=None)
+    for head in ("step", "size", "ranks", "saved"):
+        table.add_column(say(f"checkpoint/head-{head}"), justify="right", no_wrap=True)
+    table.add_column(say("checkpoint/head-note"), overflow="fold")
+    for row in rows:
+        saved = "n/a" if row["time"] is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row["time"]))
+        ranks = "n/a" if row["world_size"] is None else str(row["world_size"])
+        table.add_row(str(row["step"]), size(row["bytes"]), ranks, saved, Text(_note(row)))
+    Console(highlight=False).print(table)
+
+
+def _note(row: dict[str, Any]) -> str:
+    if row["error"] is not None:
+        return say("checkpoint/note-broken", why=row["error"])
+    notes = [
+        say(f"checkpoint/note-{what}")
+        for what, is_so in (("best", row["is_best"]), ("suspect", row["suspect"]))
+        if is_so
+    ]
+    return ", ".join(notes)
+
+
+def _bytes_of(path: Path) -> int | None:
+    if path.is_symlink() or not path.is_dir():
+        return None
+    return sum(file.lstat().st_size for file in path.iterdir())
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _print_json(schema: str, **facts: object) -> None:
+    click.echo(json.dumps({"schema": schema, **facts}, ensure_ascii=False, indent=2))

@@ -1,0 +1,37 @@
+"""`headway export`: metrics for other tools."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from headway.cli.shape import command, option
+from headway.messages import say
+from headway.telemetry import find_run
+from headway.ui.export import FORMATS, Format, export_run, list_targets
+
+
+@command("export", help="ui/help-export")
+@click.argument("run", required=False)
+@option("--format", "kind", type=click.Choice(FORMATS), default="csv", show_default=True, help="ui/opt-format")
+@option("--to", type=click.Path(path_type=Path, file_okay=False), help="ui/opt-to")
+@option("--out", default="runs", show_default=True, type=click.Path(path_type=Path), help="ui/opt-out")
+@option("--dry-run", is_flag=True, help="ui/opt-dry-run")
+@option("--json", "as_json", is_flag=True, help="ui/opt-json")
+def export(run: str | None, kind: Format, to: Path | None, out: Path, dry_run: bool, as_json: bool) -> None:
+    """Write metrics and validations as files."""
+    found = find_run(run, out)
+    place = to or found.root / "export" / kind
+    files = list_targets(found, kind, place)
+    if dry_run:
+        for file in files:
+            click.echo(say("ui/would-write", path=file))
+        return
+    num = export_run(found, kind, place)
+    if as_json:
+        written = [str(file) for file in files if file.exists()]
+        click.echo(json.dumps({"schema": "export/1", "format": kind, "points": num, "files": written}))
+    else:
+        click.echo(say("ui/exported", num=num, path=place))

@@ -1,0 +1,116 @@
+"""What `train` and `resume` share: the nursery, supervision with its screen, the report and the next command."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, TextIO
+
+import click
+
+from headway.checkpoint import list_checkpoints
+from headway.config import LoadedConfig
+from headway.launch import Nursery, Outcome, detach, failure_text, launch_run, start_nursery
+from headway.messages import language, say
+from headway.plan import Plan
+from headway.telemetry import RunDir, read_json, run_state
+from headway.ui.console import RunConsole
+
+_GIT_S = 5.0
+
+
+def nursery_for(loaded: LoadedConfig) -> Nursery:
+    """Start importing what the ranks of this config need."""
+    return start_nursery(loaded.config.env.python, preload_of(loaded))
+
+
+def preload_of(loaded: LoadedConfig) -> list[str]:
+    """Return the modules worth importing once, with what a first step would import lazily."""
+    modules = ["headway.engine.worker", "headway.recipes", *loaded.recipe.preload]
+    if loaded.recipe.task.startswith("headway."):  # a folder's own modules are known to the rank that opens it
+        modules.append(loaded.recipe.task)
+    if loaded.config.parallel.strategy == "fsdp":
+        modules.append("headway.engine.sharded")
+    if loaded.config.train.compile:
+        modules.append("torch._dynamo")
+    return modules
+
+
+def supervise(run: RunDir, nursery: Nursery, stream: TextIO) -> int:
+    """Run to the end on this terminal; return the exit code."""
+    plan = Plan.from_json(read_json(run.plan))
+    console = RunConsole(stream, plan)
+    try:
+        outcome = launch_run(run, observer=console, nursery=nursery)
+    finally:
+        console.close()
+    write_report(run)
+    _say_end(run, outcome, stream)
+    return outcome.exit_code
+
+
+def detach_run(run: RunDir) -> int:
+    """Let a supervisor of its own session run it; return once it trains."""
+    words = ["--lang", language(), "supervise", str(run.root)]
+    started = detach(run, [sys.executable, "-P", "-m", "headway", *words])
+    if started.state == "ended" and started.exit_code:
+        click.echo((run.root / "supervisor.log").read_text(encoding="utf-8", errors="replace").rstrip(), err=True)
+        return started.exit_code
+    click.echo(say("cli/detached", run=run.name))
+    click.echo(say("cli/detached-next", run=run.name))
+    return 0
+
+
+def write_report(run: RunDir) -> None:
+    """Write the one-file report of a run that has ended."""
+    from headway.ui.report import write_report as write  # jinja2 is only needed here, at the very end
+
+    write(run)
+
+
+def _say_end(run: RunDir, outcome: Outcome, stream: TextIO) -> None:
+    """Say how it ended, where things are and what to type next; after a failure the traceback comes last."""
+    state = run_state(run)
+    lines = [""]
+    if outcome.state == "done":
+        lines.append(say("console/end-done", steps=outcome.steps, total=state.total_steps))
+    if state.best is not None:
+        paths = [info.path for info in list_checkpoints(run.checkpoints) if info.step == state.best.step]
+        path = paths[-1] if paths else "n/a"
+        lines.append(say("console/end-best", name=state.best.name, value=f"{state.best.value:.4f}", path=path))
+    lines.append(say("console/end-report", path=run.report))
+    if outcome.state == "done":
+        lines.append(say("console/end-next-predict", run=run.name))
+    else:
+        lines += [say("console/end-next-resume", run=run.name), "", *failure_text(outcome)]
+    stream.write("\n".join(lines) + "\n")
+    stream.flush()
+
+
+def describe_command() -> dict[str, Any]:
+    """Return what was typed, where, with which code; of the environment only the names."""
+    return {
+        "schema": "command/1",
+        "argv": ["headway", *sys.argv[1:]],
+        "cwd": os.getcwd(),
+        "env": sorted(os.environ),
+        "git": _git(Path.cwd()),
+    }
+
+
+def _git(place: Path) -> dict[str, str] | None:
+    """Return commit and uncommitted diff of the folder, or None outside of a checkout or without git."""
+    answers = {}
+    for name, words in (("commit", ["rev-parse", "HEAD"]), ("diff", ["diff", "HEAD"])):
+        try:
+            done = subprocess.run(
+                ["git", "-C", str(place), *words], capture_output=True, timeout=_GIT_S, check=False, text=True
+            )
+        except (FileNotFoundError, subprocess.TimeoutExpired):
+            return None
+        if done.returncode != 0:
+            return None
+        answers[name] = done.stdout.strip()[:1_000_000]
+    return answers

@@ -1,0 +1,145 @@
+"""The entry: choose the language, find the command, turn every error into one clear text and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+
+import click
+
+from headway import __version__
+from headway.cli.shape import LazyGroup, option
+from headway.errors import HeadwayError
+from headway.messages import LANGUAGES, Language, language, say, set_language
+
+_COMMANDS = {
+    "train": ("headway.cli.train", "cli/line-train"),
+    "resume": ("headway.cli.resume", "cli/line-resume"),
+    "check": ("headway.cli.check", "cli/line-check"),
+    "plan": ("headway.cli.plan", "cli/line-plan"),
+    "eval": ("headway.cli.offline", "cli/line-eval"),
+    "predict": ("headway.cli.offline", "cli/line-predict"),
+    "watch": ("headway.cli.watch", "cli/line-watch"),
+    "attach": ("headway.cli.attach", "cli/line-attach"),
+    "stop": ("headway.cli.attach", "cli/line-stop"),
+    "runs": ("headway.cli.runs", "cli/line-runs"),
+    "report": ("headway.cli.report", "cli/line-report"),
+    "export": ("headway.cli.export", "cli/line-export"),
+    "ckpt": ("headway.cli.ckpt", "cli/line-ckpt"),
+    "config": ("headway.cli.config", "cli/line-config"),
+    "completion": ("headway.cli.completion", "cli/line-completion"),
+}
+_HIDDEN = {"supervise": "headway.cli.supervise"}
+
+
+@click.command(
+    "headway",
+    cls=LazyGroup,
+    lazy=_COMMANDS,
+    hidden_lazy=_HIDDEN,
+    help="cli/help",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, "-V", "--version", message="headway %(version)s")
+@option("--lang", type=click.Choice(LANGUAGES), help="cli/option-lang", expose_value=False)
+@option("--color", type=click.Choice(["auto", "always", "never"]), help="cli/option-color", expose_value=False)
+def root() -> None:
+    """See the message `cli/help`."""
+
+
+def choose_language(argv: Sequence[str], environ: Mapping[str, str]) -> Language:
+    """Return the language of `--lang`, else of the locale; a config's own `lang` is applied once it is read."""
+    given = _option_value(argv, "--lang")
+    if given in LANGUAGES:
+        return "zh" if given == "zh" else "en"
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        if environ.get(name):
+            return "zh" if environ[name].lower().startswith("zh") else "en"
+    return "en"
+
+
+def _option_value(argv: Sequence[str], name: str) -> str | None:
+    """Return an option's value wherever it stands, so that it may follow the command as well."""
+    for place, word in enumerate(argv):
+        if word == name and place + 1 < len(argv):
+            return argv[place + 1]
+        if word.startswith(f"{name}="):
+            return word.partition("=")[2]
+    return None
+
+
+def _without(argv: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Return the arguments without the options that are read here already."""
+    kept, skip = [], False
+    for word in argv:
+        if skip:
+            skip = False
+        elif word in names:
+            skip = True
+        elif word.partition("=")[0] not in names:
+            kept.append(word)
+    return kept
+
+
+def _apply_color(argv: Sequence[str]) -> None:
+    """Settle colour once for click and rich: the option, then NO_COLOR and TERM, then the terminal."""
+    given = _option_value(argv, "--color")
+    if given == "never" or (given in (None, "auto") and os.environ.get("TERM") == "dumb"):
+        os.environ["NO_COLOR"] = "1"
+    if given == "always":
+        os.environ.pop("NO_COLOR", None)
+        os.environ["FORCE_COLOR"] = "1"
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run one command and exit with its code."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    set_language(choose_language(given, os.environ))
+    sys.exit(_run(given))
+
+
+def _run(given: list[str]) -> int:
+    _apply_color(given)
+    value = _option_value(given, "--lang")
+    if value is not None and value not in LANGUAGES:
+        return _fail(say("cli/no-language", lang_name=value), "--lang en | --lang zh", 2)
+    try:
+        code = root.main(_without(given, ("--lang", "--color")), prog_name="headway", standalone_mode=False)
+    except HeadwayError as error:
+        return _fail(f"{error.text()} [{error.code}]", error.hint(), error.exit_code)
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.exceptions.Abort:
+        return 130
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else "headway"
+        return _fail(error.format_message(), f"{command} --help", 2)
+    except BrokenPipeError:
+        # Whoever read our output has gone (`headway runs | head`); that is no fault, but nothing more can be said.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except Exception:  # border: a bug of ours is told as one, with what a report of it needs
+        traceback.print_exc()
+        return _fail(say("cli/bug"), say("cli/bug-hint", version=__version__), 1)
+    return code if isinstance(code, int) else 0
+
+
+def _fail(text: str, advice: str, code: int) -> int:
+    """Print one error and what to do about it."""
+    lines = [f"{say('cli/error')}: {text}"]
+    if advice:
+        lines.append(f"{say('cli/hint')}: {advice}")
+    click.echo("\n".join(lines), err=True)
+    return code
+
+
+def apply_config_language(wanted: str, argv: Sequence[str] | None = None) -> None:
+    """Follow the config's `lang` unless the command line has chosen one."""
+    given = _option_value(list(sys.argv[1:] if argv is None else argv), "--lang")
+    if given is None and wanted != "auto" and wanted != language():
+        set_language("zh" if wanted == "zh" else "en")

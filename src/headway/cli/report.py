@@ -1,0 +1,40 @@
+"""`headway report`: the one-file HTML page of a run."""
+
+from __future__ import annotations
+
+import json
+import webbrowser
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from headway.cli.shape import command, option
+from headway.messages import say
+from headway.telemetry import find_run, plain
+from headway.ui.report import find_gains, gather, write_report
+
+
+@command("report", help="report/help")
+@click.argument("run", required=False)
+@option("--out", default="runs", show_default=True, type=click.Path(path_type=Path), help="ui/opt-out")
+@option("--to", type=click.Path(path_type=Path, dir_okay=False), help="report/opt-to")
+@option("--open", "opening", type=click.Choice(["yes", "no"]), default="no", show_default=True, help="report/opt-open")
+@option("--dry-run", is_flag=True, help="ui/opt-dry-run")
+@option("--json", "as_json", is_flag=True, help="ui/opt-json")
+def report(run: str | None, out: Path, to: Path | None, opening: str, dry_run: bool, as_json: bool) -> None:
+    """Write the report of a run."""
+    found = find_run(run, out)
+    if dry_run:
+        click.echo(say("ui/would-write", path=to or found.report))
+        return
+    path = write_report(found, to)
+    if as_json:
+        facts = gather(found)
+        gains = [{"baseline": one.name, "value": one.baseline.value, "share": one.share} for one in find_gains(facts)]
+        data = {"schema": "report/1", "path": str(path), "state": asdict(facts.state), "gains": gains}
+        click.echo(json.dumps(plain(data | {"redone_steps": facts.redone_steps, "wall_s": facts.wall_s})))
+    else:
+        click.echo(say("report/written", path=path))
+    if opening == "yes":
+        webbrowser.open(path.resolve().as_uri())

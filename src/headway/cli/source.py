@@ -1,0 +1,31 @@
+"""The words behind a command: a recipe or a config file first, then changed values."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from headway.cli.main import apply_config_language
+from headway.config import LoadedConfig, load_config
+from headway.recipes import find_recipe
+
+_CONFIG_ENDINGS = (".yaml", ".yml", ".json", ".jsonc", ".json5", ".toml", ".py")
+
+
+def split_source(words: Sequence[str]) -> tuple[str | None, list[str]]:
+    """Return the config file, if the first word is one, and the changed values; a recipe's name becomes one of them."""
+    if not words or "=" in words[0] or words[0].startswith("-"):
+        return None, list(words)
+    first, rest = words[0], list(words[1:])
+    if first.endswith(_CONFIG_ENDINGS) or Path(first).is_file():
+        return first, rest
+    return None, [f"recipe={first}", *rest]
+
+
+def load_words(words: Sequence[str]) -> LoadedConfig:
+    """Return the config that the words ask for; its own language is used from here on."""
+    source, overrides = split_source(words)
+    loaded = load_config(source, recipe=find_recipe, overrides=overrides, environ=os.environ)
+    apply_config_language(loaded.config.lang)
+    return loaded

@@ -1,0 +1,21 @@
+"""The hidden command behind `--detach`: supervise a prepared run in this session."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from headway.cli.go import nursery_for, supervise as supervise_run
+from headway.cli.resume import reload
+from headway.cli.shape import command
+from headway.telemetry import RunDir
+
+
+@command("supervise", help="cli/line-train", hidden=True)
+@click.argument("root", type=click.Path(exists=True, path_type=Path))
+def supervise(root: Path) -> int:
+    """Supervise a prepared run."""
+    run = RunDir(root)
+    return supervise_run(run, nursery_for(reload(run, ())), sys.stderr)

@@ -1,0 +1,105 @@
+"""`headway train`: the way of a run, end to end."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from headway.cli.check import show_machine
+from headway.cli.go import describe_command, detach_run, nursery_for, supervise
+from headway.cli.plan import show_plan
+from headway.cli.shape import command, option
+from headway.cli.source import load_words
+from headway.config import LoadedConfig, dump_yaml
+from headway.errors import CheckError
+from headway.machine import MachineReport, inspect_machine
+from headway.messages import say
+from headway.plan import Plan, make_plan
+from headway.telemetry import EventLog, RunDir, new_run_dir, write_json
+
+
+@command(
+    "train",
+    help="cli/train-help",
+    context_settings={"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]},
+)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[WHAT] [KEY=VALUE]…")
+@option("--detach", is_flag=True, help="cli/option-detach")
+@option("--dry-run", is_flag=True, help="cli/option-dry-run")
+def train(words: tuple[str, ...], detach: bool, dry_run: bool) -> int:
+    """See the message `cli/train-help`."""
+    loaded = load_words(words)
+    console = Console(stderr=True, highlight=False)
+    # Importing the framework takes longer than everything else here, so it starts first and goes on beside it.
+    nursery = None if dry_run or detach else nursery_for(loaded)
+    try:
+        prepare_data(loaded, console)
+        machine, plan = check_and_plan(loaded, console)
+        if dry_run:
+            return 0
+        run = make_run(loaded, machine, plan)
+        console.print(say("console/run-made", run=run.root), style="dim")
+        if nursery is None:
+            return detach_run(run)
+        return supervise(run, nursery, sys.stderr)
+    finally:
+        if nursery is not None:
+            nursery.close()
+
+
+def prepare_data(loaded: LoadedConfig, console: Console) -> None:
+    """Let the recipe make or check its data on disk."""
+    if loaded.recipe.prepare is not None:
+        module = importlib.import_module(loaded.recipe.prepare)
+        module.prepare(loaded.config.task, lambda text: console.print(text, style="dim", markup=False))
+
+
+def check_and_plan(loaded: LoadedConfig, console: Console) -> tuple[MachineReport, Plan]:
+    """Show the machine and the plan; refuse what cannot run."""
+    machine = inspect_machine(Path(loaded.config.out), config=loaded.config)
+    show_machine(machine, console)
+    stops = sum(finding.level == "stop" for finding in machine.findings)
+    if stops:
+        raise CheckError("machine/stopped", num=stops)
+    plan = make_plan(loaded, machine, loaded.recipe)
+    console.print()
+    show_plan(plan, loaded.recipe.name, console)
+    return machine, plan
+
+
+def make_run(loaded: LoadedConfig, machine: MachineReport, plan: Plan) -> RunDir:
+    """Write everything that is decided into a new run directory."""
+    run = new_run_dir(Path(loaded.config.out), loaded.config.name or loaded.recipe.name)
+    write_decisions(run, loaded, machine, plan)
+    log = EventLog(run.events)
+    log.append("run_started", command=describe_command()["argv"])
+    log.append("checked", findings=[finding.to_json() for finding in machine.findings])
+    log.append("planned", steps=plan.total_steps, world_size=plan.world_size)
+    for code, facts in loaded.warnings:
+        log.append("warning", code=code, facts=facts)
+    baselines = loaded.recipe.baselines(loaded.config.task) if loaded.recipe.baselines else {}
+    if baselines:
+        log.append("baseline", measures=baselines)
+    log.close()
+    return run
+
+
+def write_decisions(run: RunDir, loaded: LoadedConfig, machine: MachineReport, plan: Plan) -> None:
+    """Write config, origins, machine, plan, command and the ranks' job."""
+    run.config.write_text(dump_yaml(loaded.config), encoding="utf-8")
+    write_json(run.origins, loaded.origins)
+    write_json(run.machine, machine.to_json())
+    write_json(run.plan, plan.to_json())
+    write_json(run.command, describe_command())
+    job = {
+        "schema": "job/1",
+        "recipe": loaded.config.recipe,
+        "task": loaded.recipe.task,
+        "config": loaded.config.model_dump(mode="json"),
+        "plan": plan.to_json(),
+    }
+    write_json(run.job, job)

@@ -1,0 +1,31 @@
+"""The environment variables Headway reads, all of them.
+
+| variable | means |
+|---|---|
+| `HEADWAY_SET_<KEY>` | sets a key; dots are double underscores: `HEADWAY_SET_BATCH__TOTAL=64` is `batch.total=64` |
+| `LC_ALL`, `LC_MESSAGES`, `LANG` | language of messages, when neither `--lang` nor the config names one |
+| `NO_COLOR`, `TERM` | colour |
+
+Everything else passes through to the ranks unread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+PREFIX: Final = "HEADWAY_SET_"
+
+
+def name_variable(key: str) -> str:
+    """Return the variable that sets a key."""
+    return PREFIX + key.upper().replace(".", "__")
+
+
+def read_settings(environ: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """Return variable, key and text of every setting in the environment, in the order of their names."""
+    return [
+        (variable, variable.removeprefix(PREFIX).lower().replace("__", "."), environ[variable])
+        for variable in sorted(environ)
+        if variable.startswith(PREFIX) and variable != PREFIX
+    ]

@@ -1,0 +1,124 @@
+"""What a key is, what it takes and what it is when nobody sets it; the same for editors as JSON Schema."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined, to_jsonable_python
+
+from headway.config.describe import describe_fields
+from headway.config.keys import Keys
+from headway.config.problems import COMMAND_LINE, Phrase, Problems
+from headway.config.recipe import Recipe
+from headway.config.schema import RunConfig
+from headway.config.wanted import read_wanted
+from headway.messages import Language
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    """One key or section, described."""
+
+    key: str
+    description: str
+    type: str
+    """In words, in the language in use."""
+    default: Any
+    """Any: the value of any field; None also for a key that must be set and for a section."""
+    origin: str
+    """Which layer the default comes from: `default` or `recipe NAME`."""
+    is_required: bool
+    choices: tuple[Any, ...]
+    aliases: tuple[str, ...]
+    """The guide's own names for it."""
+    presets: dict[str, Any]
+    """Value in each preset that sets it."""
+    keys: tuple[str, ...]
+    """Keys of a section; empty for a single key."""
+
+
+def explain(key: str, recipe: Recipe, lang: Language | None = None) -> Explained:
+    """Return what a key (or a section, a guide's name, a unique tail) is, or raise with the nearest one."""
+    keys = Keys(recipe)
+    match = keys.find(keys.spell(key))
+    if match.kind == "section":
+        return _explain_section(match.key, keys, lang)
+    if match.kind == "value":
+        return _explain_value(match.key, keys, lang)
+    problems = Problems()
+    if match.kind == "ambiguous":
+        typed = f"headway config explain {match.others[0]}"
+        problems.stop(COMMAND_LINE, "config/ambiguous-key", key=key, others=", ".join(match.others), typed=typed)
+    if match.kind == "ignored":
+        problems.stop(COMMAND_LINE, "config/ignored-key", key=key, recipe=recipe.name)
+    nearest = keys.suggest(key)
+    if nearest:
+        typed = f"headway config explain {nearest[0]}"
+        problems.stop(COMMAND_LINE, "config/unknown-key-near", key=key[:80], nearest=nearest[0], typed=typed)
+    return problems.stop(COMMAND_LINE, "config/unknown-key", key=key[:80])
+
+
+def schema_json(recipe: Recipe) -> dict[str, Any]:
+    """Return the JSON Schema of a config for this recipe, for editors."""
+    schema = RunConfig.model_json_schema(mode="validation")
+    inner = recipe.section.model_json_schema(mode="validation")
+    definitions = {**schema.get("$defs", {}), **inner.pop("$defs", {}), "Task": inner}
+    schema["$defs"] = definitions
+    task = schema["properties"]["task"]
+    schema["properties"]["task"] = {"$ref": "#/$defs/Task", "description": task["description"]}
+    if recipe.presets:
+        schema["properties"]["preset"] |= {"anyOf": [{"enum": list(recipe.presets)}, {"type": "null"}]}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _explain_value(key: str, keys: Keys, lang: Language | None) -> Explained:
+    recipe, info = keys.recipe, keys.values[key]
+    wanted = read_wanted(info)
+    from_recipe = key in recipe.defaults
+    default = recipe.defaults[key] if from_recipe else _default(info)
+    return Explained(
+        key=key,
+        description=_description(key, keys),
+        type=wanted.phrase().text(lang),
+        default=to_jsonable_python(default),
+        origin=f"recipe {recipe.name}" if from_recipe else "default",
+        is_required=info.is_required() and not from_recipe,
+        choices=tuple(wanted.choices),
+        aliases=_aliases(key, recipe),
+        presets={name: values[key] for name, values in recipe.presets.items() if key in values},
+        keys=(),
+    )
+
+
+def _explain_section(key: str, keys: Keys, lang: Language | None) -> Explained:
+    inner = tuple(name for name in keys.values if name.startswith(f"{key}."))
+    return Explained(
+        key=key,
+        description=_description(key, keys),
+        type=Phrase("config/type-section").text(lang),
+        default=None,
+        origin="default",
+        is_required=False,
+        choices=(),
+        aliases=(),
+        presets={},
+        keys=inner,
+    )
+
+
+def _description(key: str, keys: Keys) -> str:
+    section, _, leaf = key.rpartition(".")
+    owner = keys.sections[section] if section else RunConfig
+    return owner.model_fields[leaf].description or describe_fields(owner).get(leaf, "")
+
+
+def _default(info: FieldInfo) -> Any:
+    """Any: the default of any field."""
+    default = info.get_default(call_default_factory=True, validated_data={})
+    return None if default is PydanticUndefined else default
+
+
+def _aliases(key: str, recipe: Recipe) -> tuple[str, ...]:
+    return tuple(alias for alias, target in recipe.aliases.items() if target == key)

@@ -1,0 +1,141 @@
+"""From the layers to one checked config that remembers where each value came from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from headway.config.check import check_settings
+from headway.config.env import read_settings
+from headway.config.keys import Keys
+from headway.config.layers import Layers
+from headway.config.problems import COMMAND_LINE, DEFAULT, Place, Problems
+from headway.config.read import read_config
+from headway.config.recipe import Recipe
+from headway.config.schema import RunConfig
+from headway.config.source import FORMS
+from headway.config.tree import Entry, Node
+from headway.config.words import Word, split_words
+from headway.errors import HeadwayError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedConfig:
+    """A checked config and how it came about."""
+
+    config: RunConfig
+    """`config.task` is an instance of the recipe's own section."""
+    recipe: Recipe
+    origins: dict[str, str]
+    """Every dotted key to the layer that set it: `run.yaml:3:5`, `preset balanced`, `command line`, `default`."""
+    warnings: tuple[tuple[str, dict[str, object]], ...] = ()
+    """Message codes and facts of settings that have no effect."""
+    guide_names: Mapping[str, str] = field(default_factory=dict)
+    """Dotted key to the guide's own name, for values that were written with it."""
+
+
+def load_config(
+    source: str | Path | None = None,
+    *,
+    recipe: Recipe | Callable[[str], Recipe],
+    overrides: Sequence[str] = (),
+    environ: Mapping[str, str] | None = None,
+) -> LoadedConfig:
+    """Return the config of default < recipe < preset < file < environment < overrides, or raise all its problems.
+
+    Args:
+        source: the config file, or the name or folder of a recipe (what `headway train` takes first).
+        recipe: the recipe, or how to find one by the name that the layers give in `recipe`.
+        overrides: `a.b=c`, `--a.b=c`, `--set a.b=c`; of two for one key the last counts.
+        environ: the environment; none is read when it is not given.
+    """
+    problems = Problems()
+    path, words = _split_source(source)
+    words += split_words(overrides, problems)
+    variables = [
+        Word(key, text, Place(1, f"environment {variable}", form="variable"))
+        for variable, key, text in read_settings(environ or {})
+    ]
+    tree = read_config(path, problems) if path else Node({})
+    found = _find_recipe(recipe, tree, path, [*variables, *words], problems)
+    keys = Keys(found)
+    layers = Layers(keys, problems)
+    if isinstance(recipe, Recipe):
+        layers.add_recipe({"recipe": found.name}, Place(3, f"recipe {found.name}"))
+    layers.add_recipe(found.defaults, Place(3, f"recipe {found.name}"))
+    _add_preset(layers, found, tree, path, [*variables, *words], problems)
+    if path:
+        layers.add_file(tree, Place(0, str(path), form=FORMS[path.suffix.lower()]))
+    layers.add_words(variables)
+    layers.add_words(words)
+    config = check_settings(layers, keys, problems)
+    problems.raise_if_any()
+    assert config is not None, "a config that does not pass has problems"
+    return LoadedConfig(
+        config=config,
+        recipe=found,
+        origins={key: str(layers.settings[key].place if key in layers.settings else DEFAULT) for key in keys.values},
+        warnings=tuple(layers.warnings),
+        guide_names={key: setting.alias for key, setting in layers.settings.items() if setting.alias},
+    )
+
+
+def _split_source(source: str | Path | None) -> tuple[Path | None, list[Word]]:
+    """Tell a file from a recipe: a file has a known ending or is there; anything else is a recipe's name or folder."""
+    if source is None:
+        return None, []
+    path = Path(source)
+    is_recipe_folder = path.is_dir() and (path / "preset.py").is_file()
+    if isinstance(source, Path) or ((path.suffix.lower() in FORMS or path.exists()) and not is_recipe_folder):
+        return path, []
+    return None, [Word("recipe", str(source), COMMAND_LINE)]
+
+
+def _find_recipe(
+    recipe: Recipe | Callable[[str], Recipe],
+    tree: Node,
+    path: Path | None,
+    words: list[Word],
+    problems: Problems,
+) -> Recipe:
+    name, place = _early_value("recipe", tree, path, words)
+    if isinstance(recipe, Recipe):
+        if name is not None and name != recipe.name:
+            problems.add(place, "config/other-recipe", wanted=name, given=recipe.name)
+        return recipe
+    try:
+        return recipe(name if name is not None else str(RunConfig.model_fields["recipe"].default))
+    except HeadwayError as error:
+        problems.stop(place, error.code, **error.facts)
+
+
+def _add_preset(
+    layers: Layers, recipe: Recipe, tree: Node, path: Path | None, words: list[Word], problems: Problems
+) -> None:
+    name, place = _early_value("preset", tree, path, words)
+    if name is None:
+        default = recipe.defaults.get("preset")
+        name, place = (str(default), Place(3, f"recipe {recipe.name}")) if default else (None, place)
+    if name is None:
+        return
+    if name not in recipe.presets:
+        known = ", ".join(recipe.presets) or "-"
+        problems.add(place, "config/no-preset", name=name[:60], recipe=recipe.name, known=known)
+        return
+    layers.add_recipe(recipe.presets[name], Place(3, f"preset {name}"))
+
+
+def _early_value(key: str, tree: Node, path: Path | None, words: list[Word]) -> tuple[str | None, Place]:
+    """Return the text of a key that decides how the others are read, before they are: the highest layer's."""
+    for word in reversed(words):
+        if word.name.casefold() == key:
+            return (word.text if word.text not in ("", "null", "none", "~") else None), word.place
+    entry = tree.value.get(key) if isinstance(tree.value, dict) else None
+    if entry is not None and path is not None and isinstance(entry.node.value, str):
+        return entry.node.value, _file_place(path, entry)
+    return None, DEFAULT
+
+
+def _file_place(path: Path, entry: Entry) -> Place:
+    return Place(0, str(path), entry.node.line, entry.node.column, FORMS[path.suffix.lower()])

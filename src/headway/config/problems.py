@@ -1,0 +1,138 @@
+"""Everything that is wrong with a config, gathered and told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NoReturn
+
+from headway.config.secret import mask_secrets
+from headway.errors import ConfigError
+from headway.messages import Language, hint, say
+
+Form = Literal["yaml", "json", "toml", "py", "words", "variable"]
+"""How a value is written where it stands; `words` is `key=value` on a command line, `variable` the environment."""
+
+MAX_TOLD = 50
+"""Problems told one by one; the rest are counted. A hostile file has thousands."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """Where something was written: a file's line and column (from 1, in characters), or one of the other layers."""
+
+    layer: int
+    """Order in which places are told: file, environment, command line, recipe."""
+    source: str
+    """File as the user named it, `command line`, `environment NAME`, `preset NAME`, `recipe NAME`."""
+    line: int = 0
+    column: int = 0
+    form: Form = "words"
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line}:{self.column}" if self.line else self.source
+
+
+COMMAND_LINE = Place(2, "command line")
+DEFAULT = Place(9, "default")
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A part of a message that has its own code, put into words only when the message is printed."""
+
+    code: str
+    facts: Mapping[str, object] = field(default_factory=dict)
+
+    def text(self, lang: Language | None = None) -> str:
+        """Return the phrase in one language."""
+        return say(self.code, lang, **_worded(self.facts, lang))
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing to put right."""
+
+    place: Place
+    code: str
+    facts: Mapping[str, object]
+
+    def text(self, lang: Language | None = None) -> str:
+        """Return what is wrong, in one line."""
+        return say(self.code, lang, **_worded(self.facts, lang))
+
+    def hint(self, lang: Language | None = None) -> str:
+        """Return what to type instead."""
+        return hint(self.code, lang, **_worded(self.facts, lang))
+
+
+class ConfigErrors(ConfigError):  # noqa: N818 - many of them
+    """All problems of one config, in the order of their places."""
+
+    def __init__(self, problems: tuple[Problem, ...], num_untold: int = 0) -> None:
+        super().__init__("config/problems", num=len(problems) + num_untold)
+        self.problems = tuple(sorted(problems, key=lambda problem: problem.place))
+        self.num_untold = num_untold
+
+    def text(self, lang: Language | None = None) -> str:
+        """Return every problem with its place, its code and what to type instead."""
+        total = len(self.problems) + self.num_untold
+        lines: list[str] = []
+        for problem in self.problems:
+            lines.append(f"{_place_text(problem.place, lang)}: {problem.text(lang)} [{problem.code}]")
+            lines.extend(f"  {line}" for line in problem.hint(lang).splitlines())
+        if self.num_untold:
+            lines.append(say("config/more", lang, num=self.num_untold))
+        # The count stands last: there it is on the screen when the list is long.
+        lines.append(say("config/problems" if total > 1 else "config/one-problem", lang, num=total))
+        return "\n".join(lines)
+
+    def hint(self, lang: Language | None = None) -> str:
+        """Return nothing: each problem has its own hint beside it."""
+        return ""
+
+
+class Problems:
+    """Gathers problems while a config is read."""
+
+    def __init__(self) -> None:
+        self._found: list[Problem] = []
+        self._num_untold = 0
+
+    def add(self, place: Place, code: str, /, **facts: object) -> None:
+        """Note a problem and go on. What looks like a secret is masked here, so that no message can hold one."""
+        if self.has_room():
+            self._tell(place, code, facts)
+        else:
+            self._num_untold += 1
+
+    def stop(self, place: Place, code: str, /, **facts: object) -> NoReturn:
+        """Note a problem after which reading makes no sense, and raise all of them."""
+        self._tell(place, code, facts)
+        raise ConfigErrors(tuple(self._found), self._num_untold)
+
+    def raise_if_any(self) -> None:
+        """Raise everything gathered so far."""
+        if self._found:
+            raise ConfigErrors(tuple(self._found), self._num_untold)
+
+    def has_room(self) -> bool:
+        """Say whether the next problem will be told, and so whether its suggestion is worth working out."""
+        return len(self._found) < MAX_TOLD
+
+    def _tell(self, place: Place, code: str, facts: Mapping[str, object]) -> None:
+        clean = {name: mask_secrets(fact) if isinstance(fact, str) else fact for name, fact in facts.items()}
+        self._found.append(Problem(place, code, clean))
+
+
+def _worded(facts: Mapping[str, object], lang: Language | None) -> dict[str, object]:
+    return {name: fact.text(lang) if isinstance(fact, Phrase) else fact for name, fact in facts.items()}
+
+
+def _place_text(place: Place, lang: Language | None) -> str:
+    if place.source == COMMAND_LINE.source:
+        return say("config/place-command-line", lang)
+    kind, _, name = place.source.partition(" ")
+    if not place.line and name and kind in ("environment", "preset", "recipe"):
+        return say(f"config/place-{kind}", lang, name=name)
+    return str(place)

@@ -1,0 +1,223 @@
+"""What a run may ask for: every key, its type, its default and the one sentence that describes it.
+
+The string below a field is its only description; help, JSON Schema and docs are made from it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
+from pydantic_core import CoreSchema
+
+from headway.config.describe import describe_fields
+
+Count = Annotated[int, Field(ge=1)]
+Whole = Annotated[int, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class Section(BaseModel):
+    """A part of the config: unknown keys are errors, values never change after loading."""
+
+    # Validators are built when first used, and the strings below the fields are read when first shown (not with
+    # pydantic's use_attribute_docstrings): together they were half of the time a small config took to load.
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True, validate_default=True)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Put the string below each field into the JSON Schema."""
+        schema = handler.resolve_ref_schema(handler(core_schema))
+        properties = schema.get("properties", {})
+        for name, text in describe_fields(cls).items():
+            if name in properties:
+                properties[name].setdefault("description", text)
+        return schema
+
+
+class BatchConfig(Section):
+    """How many samples make one optimizer step."""
+
+    per_device: Count | None = None
+    """Samples one rank takes through forward and backward at a time (the micro-batch)."""
+    total: Count | None = None
+    """Samples or tokens (see `batch.unit`) of all ranks and micro-batches in one optimizer step."""
+    accumulation: Count | None = None
+    """Micro-batches one rank adds up before an optimizer step; derived when per_device and total are given."""
+    unit: Literal["samples", "tokens"] = "samples"
+    """What `batch.total` counts."""
+
+
+class LrConfig(Section):
+    """The learning rate, its rule for the batch, and its curve, counted in samples."""
+
+    base: Positive = 1e-3
+    """Learning rate at `lr.base_batch`; recipes with several parameter groups scale their own rates by it."""
+    base_batch: Count | None = None
+    """Effective batch (in `batch.unit`) that `lr.base` was tuned for; none: the batch of this run."""
+    scaling: Literal["none", "linear", "sqrt"] = "none"
+    """How the rate follows the ratio of effective batch to `lr.base_batch`."""
+    schedule: Literal["constant", "cosine", "linear", "multistep"] = "constant"
+    """Shape after warm-up; `linear` falls to `lr.final` over the last `lr.decay` of the run."""
+    warmup_samples: Whole = 0
+    """Samples over which the rate rises from zero."""
+    decay: Share = 1.0
+    """Last share of the run over which `linear` falls; cosine and multistep use the whole run."""
+    final: Share = 0.0
+    """Share of the rate that is left at the end of cosine or linear."""
+    milestones: tuple[Share, ...] = ()
+    """Shares of the run at which `multistep` multiplies the rate by `lr.gamma`."""
+    gamma: Positive = 0.1
+    """Factor of `multistep`."""
+
+
+class OptimizerConfig(Section):
+    """The optimizer of every parameter group that the recipe does not set itself."""
+
+    name: Literal["adamw", "adam", "muon"] = "adamw"
+    """Optimizer; muon takes matrices and leaves the rest to AdamW."""
+    beta1: Share = 0.9
+    """Decay of the first moment."""
+    beta2: Share = 0.999
+    """Decay of the second moment."""
+    eps: Positive = 1e-8
+    """Added to the root of the second moment."""
+    weight_decay: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    """Decoupled for AdamW and Muon, L2 for Adam."""
+    clip: Positive | None = 1.0
+    """Largest global gradient norm; none: no clipping."""
+
+
+class TrainConfig(Section):
+    """How long and with what arithmetic."""
+
+    steps: Count | None = None
+    """Optimizer steps of the whole run; give one of steps, samples, epochs."""
+    samples: Count | None = None
+    """Samples of the whole run."""
+    epochs: Positive | None = None
+    """Passes over the training set."""
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    """Compute type; auto: bf16 on GPUs that have it, fp32 on CPU."""
+    compile: bool = False
+    """Run the model through torch.compile."""
+    activation_checkpoint: bool = False
+    """Recompute activations block by block in backward to save memory."""
+    deterministic: bool = True
+    """Ask the framework for deterministic kernels, so that a resumed run is bit-equal."""
+
+
+class EvalConfig(Section):
+    """Validation, the best model and early stop."""
+
+    every: Whole = 0
+    """Optimizer steps between validations; 0: only at the end."""
+    samples: Count | None = None
+    """Validation samples; none: the whole set."""
+    patience: Count | None = None
+    """Validations without a better result before the run stops early; none: never."""
+
+
+class SaveConfig(Section):
+    """Checkpoints and which of them stay."""
+
+    every: Whole = 0
+    """Optimizer steps between checkpoints; 0: only at the end and when asked to stop."""
+    every_s: Positive | None = None
+    """Seconds between checkpoints, beside `save.every`."""
+    keep_last: Count = 2
+    """Newest checkpoints to keep."""
+    keep_every: Count | None = None
+    """Keep every checkpoint whose step is a multiple of this."""
+    keep_best: bool = True
+    """Keep the checkpoint with the best validation."""
+
+
+class EmaConfig(Section):
+    """An exponential moving average of the weights, moved once an optimizer step."""
+
+    decay: Share | None = None
+    """Decay of the average; none: no average is kept."""
+
+
+class GuardConfig(Section):
+    """What to do when a loss or gradient is not a finite number."""
+
+    policy: Literal["stop", "skip", "rollback"] = "stop"
+    """Stop the run, skip that step's update, or go back to the last checkpoint and skip the step's samples."""
+    limit: Count = 10
+    """Events after which skip and rollback stop the run."""
+
+
+class ParallelConfig(Section):
+    """Which devices, how many ranks, how the model is laid over them."""
+
+    gpus: Literal["auto"] | Whole | tuple[Whole, ...] = "auto"
+    """GPUs to use: all free ones, a number, or their indexes; 0: train on CPU."""
+    cpus: Count = 2
+    """CPU ranks when no GPU is used."""
+    strategy: Literal["auto", "single", "ddp", "fsdp"] = "auto"
+    """One process, replicas with one gradient sum a step, or sharded parameters (FSDP2)."""
+    workers: Whole = 0
+    """Data loader processes a rank; 0: the rank loads its own batches."""
+    threads: Count | None = None
+    """CPU threads a rank; none: the cores shared out."""
+
+
+class LaunchConfig(Section):
+    """Supervision of the ranks."""
+
+    grace_s: Positive = 30.0
+    """Seconds ranks get to save and end after a stop signal before they are killed."""
+    restarts: Whole = 3
+    """Restarts in a row without progress before the run stops for good (exit 93)."""
+
+
+class EnvConfig(Section):
+    """The interpreter of the ranks."""
+
+    python: str | None = None
+    """Python of the ranks, when the framework lives in another environment; none: this one."""
+
+
+class RunConfig(Section):
+    """Everything one run asks for."""
+
+    recipe: str = "nanochat"
+    """Name of a built-in recipe, or a folder with preset.py and task.py."""
+    preset: str | None = None
+    """Preset of the recipe this config starts from."""
+    name: Annotated[str, Field(max_length=80, pattern=r"^[\w.+-]*$")] | None = None
+    """Name of the run in its folder name; none: the recipe's."""
+    out: str = "runs"
+    """Folder that holds the run directories."""
+    lang: Literal["auto", "en", "zh"] = "auto"
+    """Language of messages; auto: from the locale."""
+    seed: Whole = 0
+    """Seed of weights, data order and augmentation."""
+    task: Any = None
+    """The recipe's own section: model size, data paths; see `headway config explain task`."""
+    batch: BatchConfig = Field(default_factory=BatchConfig)
+    """How many samples make one optimizer step."""
+    lr: LrConfig = Field(default_factory=LrConfig)
+    """Learning rate, its rule for the batch, its curve."""
+    optimizer: OptimizerConfig = Field(default_factory=OptimizerConfig)
+    """Optimizer of the groups the recipe does not set itself."""
+    train: TrainConfig = Field(default_factory=TrainConfig)
+    """How long and with what arithmetic."""
+    eval: EvalConfig = Field(default_factory=EvalConfig)
+    """Validation, best model, early stop."""
+    save: SaveConfig = Field(default_factory=SaveConfig)
+    """Checkpoints and retention."""
+    ema: EmaConfig = Field(default_factory=EmaConfig)
+    """Moving average of the weights."""
+    guard: GuardConfig = Field(default_factory=GuardConfig)
+    """NaN and Inf."""
+    parallel: ParallelConfig = Field(default_factory=ParallelConfig)
+    """Devices and layout."""
+    launch: LaunchConfig = Field(default_factory=LaunchConfig)
+    """Supervision."""
+    env: EnvConfig = Field(default_factory=EnvConfig)
+    """Interpreter of the ranks."""

@@ -1,0 +1,47 @@
+"""An exponential moving average of the weights, moved once an optimizer step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from headway.engine.parallel import Layout
+
+
+class Ema:
+    """The average in fp32, and how many steps it has seen."""
+
+    def __init__(self, model: nn.Module, layout: Layout, decay: float) -> None:
+        self._decay = decay
+        self._names, self._params = [], []
+        for name, param in model.named_parameters():
+            self._names.append(name)
+            self._params.append(layout.local(param.detach()))
+        self._average = [param.float().clone() for param in self._params]
+        self.updates = 0
+
+    def update(self) -> None:
+        """Move the average towards the weights; early steps count for more, so that the start is soon forgotten."""
+        self.updates += 1
+        decay = min(self._decay, (1 + self.updates) / (10 + self.updates))
+        values = [param if param.dtype == torch.float32 else param.float() for param in self._params]
+        torch._foreach_lerp_(self._average, values, 1 - decay)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the average by parameter name."""
+        return dict(zip(self._names, self._average, strict=True))
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Put the average in place of the weights for as long as the block runs."""
+        kept = [param.clone() for param in self._params]
+        try:
+            for param, average in zip(self._params, self._average, strict=True):
+                param.copy_(average)
+            yield
+        finally:
+            for param, value in zip(self._params, kept, strict=True):
+                param.copy_(value)

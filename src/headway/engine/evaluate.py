@@ -1,0 +1,71 @@
+"""Validation: sums over batches and ranks, divided once."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from headway.engine.order import Int64
+from headway.engine.parallel import Ranks
+from headway.engine.precision import Precision
+from headway.engine.run import Run
+from headway.engine.task import Data, Task, to_device
+
+
+def evaluate(run: Run) -> dict[str, float]:
+    """Return the measures over the validation set, the same on every rank."""
+    with run.ema.applied() if run.ema else nullcontext():
+        run.model.eval()
+        sums = sum_measures(
+            run.task,
+            run.model,
+            run.eval_data,
+            ranks=run.ranks,
+            precision=run.precision,
+            size=run.plan.micro_batch,
+            total=run.config.eval.samples,
+        )
+    set_train_mode(run)
+    return run.task.summarize(sums)
+
+
+def sum_measures(
+    task: Task, model: nn.Module, data: Data, *, ranks: Ranks, precision: Precision, size: int, total: int | None
+) -> dict[str, float]:
+    """Add up the task's measures over the first `total` samples, dealt out over the ranks batch by batch."""
+    total = min(len(data), total or len(data))
+    num_batches = -(-total // size)
+    sums: dict[str, Tensor] = {}
+    with torch.no_grad():
+        for turn in range(-(-num_batches // ranks.world_size)):
+            index = turn * ranks.world_size + ranks.rank
+            # Every rank runs the same number of forwards, because sharded layers meet in each; a batch past the
+            # end stands in and counts for nothing.
+            is_real = index < num_batches
+            batch = data.batch(*_ids(index if is_real else 0, size, total))
+            with precision.context():
+                measured = task.measures(model, to_device(batch, ranks.device))
+            for name, value in measured.items():
+                part = value.double() if is_real else torch.zeros_like(value, dtype=torch.float64)
+                sums[name] = sums[name] + part if name in sums else part
+    names = sorted(sums)
+    values = torch.stack([sums[name] for name in names])
+    if ranks.world_size > 1:
+        dist.all_reduce(values)
+    return dict(zip(names, values.tolist(), strict=True))
+
+
+def set_train_mode(run: Run) -> None:
+    """Put the model into training mode, frozen parts excepted."""
+    run.model.train()
+    for module in run.task.frozen(run.model):
+        module.eval()
+
+
+def _ids(index: int, size: int, total: int) -> tuple[Int64, Int64]:
+    ids = np.arange(index * size, min(total, (index + 1) * size), dtype=np.int64)
+    return ids, np.zeros_like(ids)

@@ -1,0 +1,82 @@
+"""Batches in the order of the run, loaded by the rank itself or by worker processes. Both give the same batches."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from headway.engine.order import Int64, Order, Share, micro_batches
+from headway.engine.task import Data
+
+Key = tuple[Int64, Int64]
+
+
+@dataclass(slots=True)
+class Loaded:
+    """One micro-batch and which samples it holds."""
+
+    batch: dict[str, Tensor]
+    ids: Int64
+    epochs: Int64
+
+
+class _ByKey(Dataset):
+    """A data set that takes whole micro-batches by their key."""
+
+    def __init__(self, data: Data) -> None:
+        self._data = data
+
+    def __getitem__(self, key: Key) -> dict[str, Tensor]:
+        return self._data.batch(*key)
+
+
+class _Keys:
+    """The keys of a run from a position on, as often as they are asked for."""
+
+    def __init__(self, order: Order, share: Share, position: int, skips: list[tuple[int, int]]) -> None:
+        self._args = (order, share, position, skips)
+
+    def __iter__(self) -> Iterator[Key]:
+        return micro_batches(*self._args)
+
+
+def _die_with_parent(_: int) -> None:
+    """Let the kernel end a worker whose rank is gone; Ctrl-C and stop signals are the rank's affair."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if os.getppid() == 1:
+        os._exit(1)
+
+
+def load(
+    data: Data,
+    share: Share,
+    *,
+    seed: int,
+    position: int,
+    workers: int,
+    device: torch.device,
+    skips: list[tuple[int, int]],
+) -> Iterator[Loaded]:
+    """Yield this rank's micro-batches from a position on, without end."""
+    keys = _Keys(Order(len(data), seed), share, position, skips)
+    if workers == 0:
+        return (Loaded(data.batch(ids, epochs), ids, epochs) for ids, epochs in keys)
+    loader = DataLoader(
+        _ByKey(data),
+        sampler=keys,  # type: ignore[arg-type]  # any iterable of keys will do
+        batch_size=None,
+        num_workers=workers,
+        worker_init_fn=_die_with_parent,
+        pin_memory=device.type == "cuda",
+        multiprocessing_context="fork",
+    )
+    return (Loaded(batch, *key) for batch, key in zip(loader, keys, strict=True))

@@ -1,0 +1,166 @@
+"""The loop: the page everybody reads.
+
+A step is: take micro-batches, add their gradients up, sum them over the ranks, divide once by how much there was,
+clip, update. Everything else a run needs hangs on the end of a step: the guard, checkpoints, validation, stopping.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Literal
+
+from headway.engine import guard
+from headway.engine.evaluate import evaluate, set_train_mode
+from headway.engine.loader import Loaded
+from headway.engine.meter import BACKWARD, COMM, DATA, EVAL, FORWARD, OPTIMIZER, SAVE, STOPPING, Meter
+from headway.engine.order import after_skips
+from headway.engine.parallel import share_buffers
+from headway.engine.run import Run
+from headway.engine.snapshot import save
+from headway.engine.sums import StepSums, Totals
+from headway.engine.task import to_device
+from headway.plan import lr_at
+
+_FLUSH_S = 0.25
+"""Metrics are written this often; a line a step would cost more than a small step."""
+
+
+def train(run: Run) -> Literal["done", "stopped"]:
+    """Train from where the run stands to its end, or until all ranks agree to stop."""
+    progress, plan = run.progress, run.plan
+    set_train_mode(run)
+    run.open_data()
+    run.meter.restart()
+    flushed = time.monotonic()
+    if progress.step and _is_due(progress.step, run.config.eval.every):
+        # The checkpoint was taken before this step's validation; the undisturbed run has its result.
+        validate(run)
+    while run.progress.step < plan.total_steps:
+        totals = take_step(run)
+        progress, now = run.progress, time.monotonic()
+        if now - flushed > _FLUSH_S:
+            run.metrics.flush()
+            flushed = now
+        if totals.is_stop_wanted:
+            run.meter.enter(STOPPING)
+            save(run, is_needed=True)
+            run.saver.wait()
+            return "stopped"
+        is_last = progress.step >= plan.total_steps
+        if is_last or totals.is_save_wanted or _is_due(progress.step, run.config.save.every):
+            # Saved before it is validated: a validation that runs out of memory must not cost the run its last steps.
+            run.meter.enter(SAVE)
+            save(run, is_needed=is_last)
+        if (is_last or _is_due(progress.step, run.config.eval.every)) and validate(run) == "stale":
+            break
+    run.saver.wait()
+    run.metrics.flush()
+    return "done"
+
+
+def take_step(run: Run) -> Totals:
+    """Do one optimizer step, or let the guard answer for it."""
+    plan, progress, layout, meter = run.plan, run.progress, run.layout, run.meter
+    start = after_skips(progress.position, progress.skips)
+    expected = plan.batch_samples * (plan.tokens_per_sample or 1)
+    meter.start_step(progress.step)
+    share_buffers(run.buffers, run.ranks)
+    layout.zero_grad()
+    sums, taken = StepSums(run.ranks), []
+    for turn in range(plan.accumulation):
+        is_last = turn + 1 == plan.accumulation
+        taken.append(_backward_one(run, sums, is_last=is_last, scale=run.precision.scale / expected))
+    meter.enter(COMM)
+    layout.finish_backward()
+    totals = sums.wait()
+    meter.enter(OPTIMIZER)
+
+    # Gradients are of sum / expected. When every sample brought what the plan expects, this factor is exactly one.
+    unscale = expected / totals.count / run.precision.scale if totals.count else math.nan
+    norm = float(layout.grad_norm()) * unscale
+    if not math.isfinite(totals.loss) or not math.isfinite(norm):
+        return _not_finite(run, totals, taken, start)
+    clip = run.config.optimizer.clip
+    factor = unscale if clip is None or norm <= clip else unscale * clip / (norm + 1e-6)
+    if factor != 1.0:
+        layout.scale_grads(factor)
+    multiplier = plan.lr_factor * lr_at(progress.position, run.schedule)
+    for optimizer in run.optimizers:
+        optimizer.step(optimizer.group.lr * multiplier, progress.updates)
+    if run.ema is not None:
+        run.ema.update()
+    run.precision.went_well()
+    progress.updates += 1
+    progress.step += 1
+    progress.position = start + plan.batch_samples
+    run.taken.extend(taken)
+    _record(run, meter, totals.loss / totals.count, multiplier, norm)
+    return totals
+
+
+def _backward_one(run: Run, sums: StepSums, *, is_last: bool, scale: float) -> Loaded:
+    """Take one micro-batch through forward and backward."""
+    meter = run.meter
+    meter.enter(DATA)
+    loaded = next(run.batches)
+    batch = to_device(loaded.batch, run.ranks.device)
+    meter.enter(FORWARD)
+    run.layout.begin_micro(is_last=is_last)
+    with run.precision.context():
+        loss = run.task.loss(run.model, batch)
+    sums.add(loss)
+    if is_last:
+        sums.send(is_stop_wanted=run.is_stop_wanted(), is_save_wanted=_is_save_time(run))
+    meter.enter(BACKWARD)
+    (loss.total * scale).backward()
+    return loaded
+
+
+def _not_finite(run: Run, totals: Totals, taken: list[Loaded], start: int) -> Totals:
+    """Tell an fp16 overflow, which only wants a smaller scale, from a number that is really broken."""
+    if run.precision.is_scaled and math.isfinite(totals.loss) and run.precision.scale > 1:
+        run.precision.overflowed()
+        run.progress.step += 1
+        run.progress.position = start + run.plan.batch_samples
+        run.taken.extend(taken)
+    else:
+        guard.answer(run, taken, start, "gradient" if math.isfinite(totals.loss) else "loss")
+    return totals
+
+
+def validate(run: Run) -> Literal["better", "worse", "stale"]:
+    """Measure the model, remember the best, and say when it is time to stop early."""
+    run.meter.enter(EVAL)
+    measures = evaluate(run)
+    progress, (name, sense) = run.progress, run.task.best
+    value = measures[name] if sense == "min" else -measures[name]
+    is_best = math.isfinite(value) and (progress.best_value is None or value < progress.best_value)
+    progress.stale = 0 if is_best else progress.stale + 1
+    if is_best:
+        progress.best_value, progress.best_step = value, progress.step
+        if run.config.save.keep_best and run.saved_step != progress.step:
+            save(run, is_needed=True)
+    if run.ranks.rank == 0:
+        event = {"kind": "validation", "step": progress.step, "measures": measures, "best": is_best}
+        run.reporter.event({**event, "measure": name, "sense": sense})
+    run.meter.pause()
+    patience = run.config.eval.patience
+    return "stale" if patience and progress.stale >= patience else "better" if is_best else "worse"
+
+
+def _record(run: Run, meter: Meter, loss: float, multiplier: float, norm: float) -> None:
+    """Write the step down; the rate is that of the first group."""
+    progress = run.progress
+    lr = run.optimizers[0].group.lr * multiplier
+    took, parts = meter.end_step(progress.step, progress.position, loss, lr)
+    run.metrics.add(progress.step, progress.position, loss, lr, norm, time.time(), took, *parts, meter.memory_bytes)
+
+
+def _is_due(step: int, every: int) -> bool:
+    return every > 0 and step % every == 0
+
+
+def _is_save_time(run: Run) -> bool:
+    every_s = run.config.save.every_s
+    return every_s is not None and time.monotonic() - run.saved_at >= every_s

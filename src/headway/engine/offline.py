@@ -1,0 +1,87 @@
+"""Measure or use a trained model outside of training: one process, weights from a verified checkpoint.
+
+Run by the command line as a child: `python -m headway.engine.offline '<JSON request>'`; the answer is the last line
+of its output, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from headway.checkpoint import Manifest, find_resumable, list_checkpoints, verify_checkpoint
+from headway.checkpoint.state import pieces_of_tensor, restore
+from headway.engine.evaluate import sum_measures
+from headway.engine.parallel import Ranks
+from headway.engine.precision import Precision
+from headway.engine.worker import load_task
+from headway.errors import HeadwayError, TrainError
+from headway.messages import set_language
+from headway.plan import Plan
+from headway.telemetry import RunDir, read_json
+
+
+def main() -> int:
+    """Answer one request; an error is an answer too."""
+    request = json.loads(sys.argv[1])
+    set_language(request["lang"])
+    try:
+        answer = _answer(request)
+    except HeadwayError as error:
+        facts = {key: str(value) for key, value in error.facts.items()}
+        answer = {"error": {"code": error.code, "facts": facts}}
+    sys.stdout.write("\n" + json.dumps(answer, ensure_ascii=False) + "\n")
+    return 0
+
+
+def _answer(request: dict[str, Any]) -> dict[str, Any]:
+    place = RunDir(Path(request["run_dir"]))
+    stored = read_json(place.job)
+    config, task = load_task(stored)
+    path, manifest = _find(place, request.get("step"))
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    with torch.device(device):
+        model = task.build_model()
+    names = dict(model.named_parameters())
+    prefix = "ema/" if request.get("ema") else "model/"
+    pieces = [piece for name, param in names.items() for piece in pieces_of_tensor(prefix + name, param.detach())]
+    restore(path, manifest, pieces, only=prefix, partial=True)
+    model.eval()
+    answer: dict[str, Any] = {"step": manifest.step, "checkpoint": str(path)}
+    if request["do"] == "predict":
+        predict = getattr(task, "predict", None)
+        if predict is None:
+            raise TrainError("engine/cannot-predict", recipe=stored["recipe"])
+        return {**answer, "output": predict(model, **request["options"])}
+    plan = Plan.from_json(stored["plan"])
+    sums = sum_measures(
+        task,
+        model,
+        task.eval_data(),
+        ranks=Ranks(0, 1, 0, device),
+        precision=Precision(plan.precision, device),
+        size=plan.micro_batch,
+        total=request.get("samples") or config.eval.samples,
+    )
+    return {**answer, "measures": task.summarize(sums)}
+
+
+def _find(place: RunDir, step: int | None) -> tuple[Path, Manifest]:
+    """Return the checkpoint of a step, or the newest that verifies."""
+    if step is None:
+        found = find_resumable(place.checkpoints)
+        if found.manifest is None or found.path is None:
+            raise TrainError("engine/no-checkpoint", run=place.name)
+        return found.path, found.manifest
+    named = [info.path for info in list_checkpoints(place.checkpoints) if info.step == step]
+    if not named:
+        raise TrainError("engine/no-such-step", run=place.name, step=step)
+    return named[-1], verify_checkpoint(named[-1])
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

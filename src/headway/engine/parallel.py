@@ -1,0 +1,229 @@
+"""Ranks, and gradients summed over them.
+
+Replicas keep their gradients in a few flat buffers. Each parameter's gradient is a view into one, so zeroing,
+norm and scaling touch a handful of tensors, and a buffer is summed over the ranks while backward still works on the
+next one. This is what DistributedDataParallel does; it is written here because that class imports the compiler when
+it is constructed (1.3 s of start-up and of every cold recovery), renames parameters, divides by the world size although
+only the loop may divide, and hangs on parameters that got no gradient.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+_BUCKET_BYTES = 25 << 20
+_ALIGN = 64
+"""Elements each gradient's place in a buffer is rounded up to, so that vector loads stay aligned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """This process among the others."""
+
+    rank: int
+    world_size: int
+    local_rank: int
+    device: torch.device
+
+
+def join(job: dict[str, Any], *, device: torch.device, backend: str) -> Ranks:
+    """Meet the other ranks through the store whose listening socket the supervisor has bound."""
+    ranks = Ranks(job["rank"], job["world_size"], job["local_rank"], device)
+    if ranks.world_size == 1:
+        return ranks
+    store = dist.TCPStore(
+        "127.0.0.1",
+        job["master_port"],
+        ranks.world_size,
+        is_master=ranks.rank == 0,
+        master_listen_fd=job["listen_fd"] if ranks.rank == 0 else None,
+        wait_for_workers=False,
+        timeout=timedelta(seconds=300),
+    )
+    dist.init_process_group(
+        backend,
+        store=store,
+        rank=ranks.rank,
+        world_size=ranks.world_size,
+        # Without it torch 2.15 guesses the device from the environment and may put two ranks on one GPU.
+        device_id=device if device.type == "cuda" else None,
+    )
+    return ranks
+
+
+class Layout(ABC):
+    """How parameters lie over the ranks, and what it takes to sum their gradients."""
+
+    is_sharded: bool
+
+    def __init__(self, ranks: Ranks) -> None:
+        self.rank, self.world_size = ranks.rank, ranks.world_size
+
+    @abstractmethod
+    def zero_grad(self) -> None:
+        """Forget all gradients."""
+
+    @abstractmethod
+    def begin_micro(self, *, is_last: bool) -> None:
+        """Prepare for a backward; only the last one of a step may talk to other ranks."""
+
+    @abstractmethod
+    def finish_backward(self) -> None:
+        """Wait until the gradients are the sums over all ranks."""
+
+    @abstractmethod
+    def grad_norm(self) -> Tensor:
+        """Return the global norm of the summed gradients, the same on every rank."""
+
+    @abstractmethod
+    def scale_grads(self, factor: float) -> None:
+        """Multiply all gradients."""
+
+    @abstractmethod
+    def local(self, tensor: Tensor) -> Tensor:
+        """Return the part of a parameter-like tensor this rank holds."""
+
+    @abstractmethod
+    def whole(self, part: Tensor, *, like: Tensor) -> Tensor:
+        """Return the whole of which every rank holds a part laid out like a parameter."""
+
+    @abstractmethod
+    def shard(self, whole: Tensor, *, like: Tensor) -> Tensor:
+        """Return this rank's part of a whole that every rank holds."""
+
+
+class _Bucket:
+    """A flat buffer of gradients that are summed over the ranks together."""
+
+    def __init__(self, params: Sequence[nn.Parameter]) -> None:
+        places, size = [], 0
+        for param in params:
+            places.append(size)
+            size += -(-param.numel() // _ALIGN) * _ALIGN
+        self.params = params
+        self.flat = torch.zeros(size, dtype=params[0].dtype, device=params[0].device)
+        self.missing = len(params)
+        self.work: dist.Work | None = None
+        for param, place in zip(params, places, strict=True):
+            param.grad = self.flat[place : place + param.numel()].view_as(param)
+
+
+class Replicated(Layout):
+    """Every rank holds all parameters; gradients are summed in flat buffers while backward goes on."""
+
+    is_sharded = False
+
+    def __init__(self, ranks: Ranks, params: Iterable[nn.Parameter], bucket_bytes: int = _BUCKET_BYTES) -> None:
+        super().__init__(ranks)
+        trainable = [param for param in params if param.requires_grad]
+        # Backward reaches the last parameters first, so buckets fill in that order.
+        self._buckets = [_Bucket(part) for part in _portions(trainable[::-1], bucket_bytes)]
+        self._flats = [bucket.flat for bucket in self._buckets]
+        self._syncing, self._next = False, 0
+        if ranks.world_size > 1:
+            for bucket in self._buckets:
+                for param in bucket.params:
+                    param.register_post_accumulate_grad_hook(self._make_hook(bucket))
+
+    def _make_hook(self, bucket: _Bucket) -> Any:  # the hook type is torch's own
+        def arrived(_: Tensor) -> None:
+            if self._syncing:
+                bucket.missing -= 1
+                if bucket.missing == 0:
+                    self._send_ready()
+
+        return arrived
+
+    def _send_ready(self) -> None:
+        """Start the sums of all complete buckets, strictly in order: every rank must call the same ones in turn."""
+        while self._next < len(self._buckets) and self._buckets[self._next].missing == 0:
+            bucket = self._buckets[self._next]
+            bucket.work = dist.all_reduce(bucket.flat, async_op=True)
+            self._next += 1
+
+    def zero_grad(self) -> None:
+        """Forget all gradients."""
+        for flat in self._flats:
+            flat.zero_()
+
+    def begin_micro(self, *, is_last: bool) -> None:
+        """Count gradients as they arrive only when this backward completes the step."""
+        self._syncing = is_last and self.world_size > 1
+        if self._syncing:
+            self._next = 0
+            for bucket in self._buckets:
+                bucket.missing = len(bucket.params)
+
+    def finish_backward(self) -> None:
+        """Send what no gradient arrived for, then wait for every sum."""
+        if self.world_size == 1:
+            return
+        for bucket in self._buckets:
+            bucket.missing = 0
+        self._send_ready()
+        for bucket in self._buckets:
+            assert bucket.work is not None
+            bucket.work.wait()
+            bucket.work = None
+        self._syncing = False
+
+    def grad_norm(self) -> Tensor:
+        """Return the global norm; every rank holds all sums, so nothing is sent."""
+        if len(self._flats) == 1:
+            return torch.linalg.vector_norm(self._flats[0].float())
+        norms = torch._foreach_norm(self._flats)
+        return torch.linalg.vector_norm(torch.stack([norm.float() for norm in norms]))
+
+    def scale_grads(self, factor: float) -> None:
+        """Multiply all gradients."""
+        torch._foreach_mul_(self._flats, factor)
+
+    def local(self, tensor: Tensor) -> Tensor:
+        """Return the tensor: nothing is sharded."""
+        return tensor
+
+    def whole(self, part: Tensor, *, like: Tensor) -> Tensor:
+        """Return the tensor: nothing is sharded."""
+        return part
+
+    def shard(self, whole: Tensor, *, like: Tensor) -> Tensor:
+        """Return the tensor: nothing is sharded."""
+        return whole
+
+
+def _portions(params: Sequence[nn.Parameter], limit: int) -> Iterable[list[nn.Parameter]]:
+    """Yield runs of parameters of one type and device, none much larger than the limit."""
+    portion: list[nn.Parameter] = []
+    filled = 0
+    for param in params:
+        changed = portion and (param.dtype != portion[0].dtype or param.device != portion[0].device)
+        if changed or filled >= limit:
+            yield portion
+            portion, filled = [], 0
+        portion.append(param)
+        filled += param.numel() * param.element_size()
+    if portion:
+        yield portion
+
+
+def share_weights(model: nn.Module, ranks: Ranks) -> None:
+    """Give every rank rank 0's weights and buffers, so that replicas start equal whatever their seeds did."""
+    if ranks.world_size == 1:
+        return
+    for tensor in (*model.parameters(), *model.buffers()):
+        dist.broadcast(tensor.detach(), src=0)
+
+
+def share_buffers(buffers: Sequence[Tensor], ranks: Ranks) -> None:
+    """Give every rank rank 0's running statistics, once a step, so that replicas and checkpoints agree on them."""
+    if ranks.world_size > 1:
+        for buffer in buffers:
+            dist.broadcast(buffer, src=0)

@@ -1,0 +1,97 @@
+"""Everything one rank trains with, and where it stands."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from torch import Tensor, nn
+
+from headway.checkpoint.state import Saver
+from headway.config import RunConfig
+from headway.engine.ema import Ema
+from headway.engine.loader import Loaded, load
+from headway.engine.meter import Meter
+from headway.engine.optim import Optimizer
+from headway.engine.order import Share
+from headway.engine.parallel import Layout, Ranks
+from headway.engine.precision import Precision
+from headway.engine.report import Reporter
+from headway.engine.task import Data, Task
+from headway.plan import LrSchedule, Plan
+from headway.telemetry import MetricsWriter
+
+
+@dataclass(slots=True)
+class Progress:
+    """Where a run stands. Together with the tensors this is all a resumed run needs."""
+
+    step: int = 0
+    """Optimizer steps finished."""
+    position: int = 0
+    """Samples all ranks have taken together: the place in the data order."""
+    updates: int = 0
+    """Optimizer updates made; fewer than steps when some were skipped."""
+    ledger: int = 0
+    """Fingerprint of the samples taken, over all ranks."""
+    skips: list[tuple[int, int]] = field(default_factory=list)
+    """Ranges of positions that are left out after a roll-back."""
+    best_value: float | None = None
+    best_step: int | None = None
+    stale: int = 0
+    """Validations in a row without a better result."""
+    guard_events: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """One rank's model, data and tools."""
+
+    config: RunConfig
+    plan: Plan
+    task: Task
+    ranks: Ranks
+    model: nn.Module
+    buffers: list[Tensor]
+    """Persistent buffers of the model: running statistics that replicas share."""
+    layout: Layout
+    optimizers: list[Optimizer]
+    schedule: LrSchedule
+    precision: Precision
+    ema: Ema | None
+    data: Data
+    eval_data: Data
+    checkpoints: Path
+    saver: Saver
+    meter: Meter
+    metrics: MetricsWriter
+    reporter: Reporter
+    is_stop_wanted: Callable[[], bool]
+    progress: Progress = field(default_factory=Progress)
+    taken: list[Loaded] = field(default_factory=list)
+    """What this rank has trained on since the ledger was last brought up to date."""
+    saved_step: int | None = None
+    """Step of the newest checkpoint that was begun or loaded."""
+    saved_at: float = field(default_factory=time.monotonic)
+    guard_events_saved: int = 0
+    batches: Iterator[Loaded] = field(default_factory=lambda: iter(()))
+
+    @property
+    def share(self) -> Share:
+        """This rank's part of every step."""
+        plan = self.plan
+        return Share(self.ranks.rank, self.ranks.world_size, plan.micro_batch, plan.accumulation)
+
+    def open_data(self) -> None:
+        """Load from where the run stands."""
+        self.batches = load(
+            self.data,
+            self.share,
+            seed=self.config.seed,
+            position=self.progress.position,
+            workers=self.plan.workers,
+            device=self.ranks.device,
+            skips=self.progress.skips,
+        )

@@ -1,0 +1,84 @@
+"""Sharded parameters: FSDP2 under the same layout interface. Imported only by runs that shard."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import DTensor
+
+from headway.engine.parallel import Layout, Ranks
+
+
+class Sharded(Layout):
+    """Every rank holds a slice of each parameter, its gradient and its optimizer state (FSDP2)."""
+
+    is_sharded = True
+
+    def __init__(self, ranks: Ranks, model: nn.Module, blocks: Sequence[nn.Module], precision: str) -> None:
+        super().__init__(ranks)
+        mesh = init_device_mesh(ranks.device.type, (ranks.world_size,))
+        policy = MixedPrecisionPolicy()
+        if precision == "bf16":
+            policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+        for block in blocks:
+            fully_shard(block, mesh=mesh, mp_policy=policy)
+        fully_shard(model, mesh=mesh, mp_policy=policy)
+        self._modules = [module for module in model.modules() if isinstance(module, FSDPModule)]
+        for module in self._modules:
+            # Only the loop divides: the reduction must be a plain sum.
+            module.set_gradient_divide_factor(1.0)
+            module.set_force_sum_reduction_for_comms(True)
+        self._params = [param for param in model.parameters() if param.requires_grad]
+
+    def zero_grad(self) -> None:
+        """Forget all gradients."""
+        for param in self._params:
+            param.grad = None
+
+    def begin_micro(self, *, is_last: bool) -> None:
+        """Reduce and scatter gradients only after the last backward of a step."""
+        for module in self._modules:
+            module.set_requires_gradient_sync(is_last, recurse=False)
+
+    def finish_backward(self) -> None:
+        """Give parameters that no gradient reached a zero one, so that every rank updates the same set."""
+        for param in self._params:
+            if param.grad is None:
+                param.grad = torch.zeros_like(param)
+
+    def grad_norm(self) -> Tensor:
+        """Return the global norm: the root of the squares summed over all shards."""
+        squares = torch.stack([self.local(_grad(param)).float().square().sum() for param in self._params]).sum()
+        dist.all_reduce(squares)
+        return squares.sqrt()
+
+    def scale_grads(self, factor: float) -> None:
+        """Multiply all gradients."""
+        torch._foreach_mul_([self.local(_grad(param)) for param in self._params], factor)
+
+    def local(self, tensor: Tensor) -> Tensor:
+        """Return this rank's shard."""
+        return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+
+    def whole(self, part: Tensor, *, like: Tensor) -> Tensor:
+        """Gather the shards of all ranks."""
+        assert isinstance(like, DTensor)
+        return DTensor.from_local(
+            part, like.device_mesh, like.placements, shape=like.shape, stride=like.stride()
+        ).full_tensor()
+
+    def shard(self, whole: Tensor, *, like: Tensor) -> Tensor:
+        """Cut this rank's shard out of a whole that every rank holds; nothing is sent."""
+        assert isinstance(like, DTensor)
+        part = DTensor.from_local(whole, like.device_mesh, run_check=False).redistribute(placements=like.placements)
+        return part.to_local()
+
+
+def _grad(param: nn.Parameter) -> Tensor:
+    assert param.grad is not None
+    return param.grad

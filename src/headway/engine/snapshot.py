@@ -1,0 +1,208 @@
+"""The state of a run as named global tensors and a little JSON, and back."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from headway.checkpoint import Manifest, find_resumable, read_manifest
+from headway.checkpoint.state import Piece, pieces_of_tensor, restore, split_replicated
+from headway.engine.optim import Adam
+from headway.engine.order import ledger_of, mix_one
+from headway.engine.run import Progress, Run
+from headway.errors import TrainError
+
+_NAME_BYTES = 64
+"""Room for a checkpoint's name in the message that tells it."""
+
+
+def save(run: Run, *, is_needed: bool) -> None:
+    """Hand a snapshot to the saver; the loop stands still for the copy only.
+
+    While an older save is still being written, one that is needed waits for it; any other is left out.
+    """
+    progress = run.progress
+    _settle_ledger(run)
+    run.metrics.flush()
+    fields = {
+        "samples": progress.position,
+        "ledger": f"{progress.ledger:016x}",
+        "strategy": run.plan.strategy,
+        "best_step": progress.best_step,
+        "suspect": progress.guard_events > run.guard_events_saved,
+        "meta": {
+            "progress": asdict(progress),
+            "scale": [run.precision.scale, run.precision.good_steps],
+            "ema_updates": run.ema.updates if run.ema else None,
+            "seed": run.config.seed,
+            "batch_samples": run.plan.batch_samples,
+            "data_size": len(run.data),
+            "data_id": dict(run.task.data_id()),
+        },
+    }
+    if run.saver.save(progress.step, _owned_pieces(run), fields, wait=is_needed) is not None:
+        run.saved_step, run.saved_at = progress.step, time.monotonic()
+        run.guard_events_saved = progress.guard_events
+
+
+def resume(run: Run) -> list[tuple[Path, str]]:
+    """Go back to the newest checkpoint that verifies; return those that did not and why.
+
+    Rank 0 reads and proves every byte; the others take its word for which one it is.
+    """
+    found = find_resumable(run.checkpoints) if run.ranks.rank == 0 else None
+    path = _name_from_rank_0(run, found.path if found else None)
+    if path is not None:
+        _load(run, path, read_manifest(path))
+    return [(bad, str(why)) for bad, why in found.skipped] if found else []
+
+
+def _load(run: Run, path: Path, manifest: Manifest) -> None:
+    meta = manifest.meta
+    if (meta["data_size"], meta["data_id"]) != (len(run.data), dict(run.task.data_id())):
+        raise TrainError("engine/data-changed", before=meta["data_size"], now=len(run.data))
+    same_world = manifest.world_size == run.ranks.world_size
+    rng = _rng(run) if same_world else {}
+    pieces = [*_wanted_pieces(run), *(piece for name, value in rng.items() for piece in pieces_of_tensor(name, value))]
+    # Other ranks' generators and momenta are theirs to read.
+    restore(path, manifest, pieces, partial=True)
+    run.saved_step = manifest.step
+    progress = dict(meta["progress"])
+    progress["skips"] = [tuple(pair) for pair in progress["skips"]]
+    run.progress = Progress(**progress)
+    run.precision.scale, run.precision.good_steps = meta["scale"]
+    if run.ema is not None and meta["ema_updates"] is not None:
+        run.ema.updates = meta["ema_updates"]
+    for optimizer in run.optimizers:
+        if isinstance(optimizer, Adam):
+            optimizer.set_steps(run.progress.updates)
+    if rng:
+        _set_rng(rng, run.ranks.device)
+    else:
+        seed_everything(mix_one(run.config.seed, run.progress.step, run.ranks.rank) >> 1)
+
+
+def _settle_ledger(run: Run) -> None:
+    """Add what all ranks have taken since last time to the ledger."""
+    mine = sum(ledger_of(part.ids, part.epochs) for part in run.taken)
+    run.taken.clear()
+    halves = torch.tensor([mine & 0xFFFFFFFF, (mine >> 32) & 0xFFFFFFFF], dtype=torch.int64, device=run.ranks.device)
+    if run.ranks.world_size > 1:
+        dist.all_reduce(halves)
+    low, high = halves.tolist()
+    run.progress.ledger = (run.progress.ledger + low + (high << 32)) & ((1 << 64) - 1)
+
+
+def _name_from_rank_0(run: Run, path: Path | None) -> Path | None:
+    """Tell every rank the checkpoint that rank 0 has found."""
+    if run.ranks.world_size == 1:
+        return path
+    told = torch.zeros(_NAME_BYTES, dtype=torch.uint8, device=run.ranks.device)
+    if path is not None:
+        name = path.name.encode()
+        told[: len(name)] = torch.frombuffer(bytearray(name), dtype=torch.uint8)
+    dist.broadcast(told, src=0)
+    text = bytes(told.tolist()).rstrip(b"\0").decode()
+    return run.checkpoints / text if text else None
+
+
+def _shared_state(run: Run) -> dict[str, Tensor]:
+    """Name every tensor that lies over the ranks as the parameters do."""
+    named: dict[str, Tensor] = {f"model/{name}": param.detach() for name, param in run.model.named_parameters()}
+    persistent = run.model.state_dict().keys()
+    named.update({f"model/{name}": value for name, value in run.model.named_buffers() if name in persistent})
+    for optimizer in run.optimizers:
+        if isinstance(optimizer, Adam):
+            named.update({f"optim/{name}": value for name, (value, _) in optimizer.state().items()})
+    if run.ema is not None:
+        named.update({f"ema/{name}": value for name, value in run.ema.state().items()})
+    return named
+
+
+def _muon_state(run: Run) -> dict[str, Tensor]:
+    return {
+        f"optim/{name}": value
+        for optimizer in run.optimizers
+        if not isinstance(optimizer, Adam)
+        for name, (value, _) in optimizer.state().items()
+    }
+
+
+def _layouts(run: Run, names: Iterable[str]) -> dict[str, Tensor | None]:
+    """Return, for each state tensor, the parameter whose layout it shares; buffers lie on every rank whole."""
+    params = dict(run.model.named_parameters())
+    found: dict[str, Tensor | None] = {}
+    for name in names:
+        inner = name.partition("/")[2]
+        found[name] = params.get(inner, params.get(inner.rpartition("/")[0]))
+    return found
+
+
+def _owned_pieces(run: Run) -> list[Piece]:
+    """Return what this rank writes; together the ranks write everything exactly once."""
+    if run.layout.is_sharded:
+        pieces = _wanted_pieces(run)
+    else:
+        pieces = split_replicated(_shared_state(run), run.ranks.rank, run.ranks.world_size)
+        pieces += [piece for name, value in _muon_state(run).items() for piece in pieces_of_tensor(name, value)]
+    return pieces + [piece for name, value in _rng(run).items() for piece in pieces_of_tensor(name, value)]
+
+
+def _wanted_pieces(run: Run) -> list[Piece]:
+    """Return every tensor of the model and its optimizers that this rank holds, to be written or filled."""
+    named = {**_shared_state(run), **_muon_state(run)}
+    layouts = _layouts(run, named) if run.layout.is_sharded else dict.fromkeys(named)
+    pieces = []
+    for name, value in named.items():
+        held = pieces_of_tensor(name, value, layouts[name])
+        if run.layout.is_sharded and layouts[name] is None:
+            held = [replace(piece, is_owner=run.ranks.rank == 0) for piece in held]
+        pieces += held
+    return pieces
+
+
+def seed_everything(seed: int) -> None:
+    """Seed every generator a task may draw from."""
+    random.seed(seed)
+    np.random.seed(seed & 0xFFFFFFFF)
+    torch.manual_seed(seed)
+
+
+def _rng(run: Run) -> dict[str, Tensor]:
+    """Return the generators' states of this rank as tensors."""
+    kind, words, place, has_gauss, cached = np.random.get_state()
+    assert kind == "MT19937"
+    version, internal, gauss = random.getstate()
+    assert version == 3
+    out = {
+        "torch": torch.get_rng_state(),
+        "numpy": torch.from_numpy(np.asarray(words, dtype=np.int64)),
+        "numpy_rest": torch.tensor([place, has_gauss, cached], dtype=torch.float64),
+        "python": torch.tensor(internal, dtype=torch.int64),
+        "python_gauss": torch.tensor([float("nan") if gauss is None else gauss], dtype=torch.float64),
+    }
+    if run.ranks.device.type == "cuda":
+        out["cuda"] = torch.cuda.get_rng_state(run.ranks.device)
+    return {f"rng/{run.ranks.rank}/{name}": value for name, value in out.items()}
+
+
+def _set_rng(rng: dict[str, Tensor], device: torch.device) -> None:
+    """Put the generators back to a saved state."""
+    state = {name.rpartition("/")[2]: value for name, value in rng.items()}
+    torch.set_rng_state(state["torch"])
+    place, has_gauss, cached = state["numpy_rest"].tolist()
+    words = state["numpy"].numpy().astype(np.uint32)
+    np.random.set_state(("MT19937", words, int(place), int(has_gauss), cached))
+    gauss = state["python_gauss"].item()
+    random.setstate((3, tuple(state["python"].tolist()), None if math.isnan(gauss) else gauss))
+    if "cuda" in state:
+        torch.cuda.set_rng_state(state["cuda"], device)

@@ -1,0 +1,110 @@
+"""What a recipe gives to the loop: its model, its batches, its loss and its measures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+Batch = Mapping[str, Tensor]
+Ids = np.ndarray
+"""int64, one entry a sample."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A loss as sum and count. Only the loop divides, over all ranks and micro-batches."""
+
+    total: Tensor
+    """Scalar sum over the batch, in fp32, with its graph."""
+    count: Tensor | int
+    """What the sum runs over: samples, tokens."""
+
+
+class Data(Protocol):
+    """Samples by index. A sample is a pure function of (index, epoch), so order and workers cannot change it."""
+
+    def __len__(self) -> int:
+        """Return how many samples there are."""
+        ...
+
+    def batch(self, ids: Ids, epochs: Ids) -> dict[str, Tensor]:
+        """Return the samples `ids`; `epochs` seeds augmentation, together with the index."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class ParamGroup:
+    """Parameters that share an optimizer and its numbers."""
+
+    params: dict[str, nn.Parameter]
+    """By their name in the model."""
+    optimizer: Literal["adamw", "adam", "muon"]
+    lr: float
+    """Rate before the plan's factor and the schedule."""
+    beta1: float = 0.9
+    beta2: float = 0.999
+    eps: float = 1e-8
+    weight_decay: float = 0.0
+    momentum: float = 0.95
+    """Muon: Nesterov momentum after the ramp."""
+    momentum_start: float = 0.95
+    """Muon: momentum at step 0."""
+    momentum_ramp_steps: int = 0
+    """Muon: steps over which the momentum rises from start to its value."""
+
+
+class Task(Protocol):
+    """One recipe's side of the bargain. The loop owns accumulation, clipping, precision, checkpoints and events."""
+
+    best: tuple[str, Literal["min", "max"]]
+    """The measure that decides which checkpoint is best."""
+
+    def build_model(self) -> nn.Module:
+        """Return the model with its initial weights, on the default device."""
+        ...
+
+    def train_data(self) -> Data:
+        """Return the training samples."""
+        ...
+
+    def eval_data(self) -> Data:
+        """Return the held-out samples."""
+        ...
+
+    def param_groups(self, model: nn.Module) -> Sequence[ParamGroup]:
+        """Return every trainable parameter in exactly one group."""
+        ...
+
+    def blocks(self, model: nn.Module) -> Sequence[nn.Module]:
+        """Return the repeated parts: units of sharding and of activation checkpointing."""
+        ...
+
+    def loss(self, model: nn.Module, batch: Batch) -> Loss:
+        """Return the sum and count of the loss over one micro-batch."""
+        ...
+
+    def measures(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        """Return named sums over one validation batch; they are added over batches and ranks."""
+        ...
+
+    def summarize(self, sums: Mapping[str, float]) -> dict[str, float]:
+        """Turn the added-up sums into the measures people read; must contain `best`'s."""
+        ...
+
+    def data_id(self) -> Mapping[str, str]:
+        """Return a fingerprint of the training data; a resumed run with another one is refused."""
+        ...
+
+    def frozen(self, model: nn.Module) -> Sequence[nn.Module]:
+        """Return modules that stay in eval mode through training."""
+        ...
+
+
+def to_device(batch: Batch, device: torch.device) -> dict[str, Tensor]:
+    """Move a batch; on CUDA without waiting for the copy."""
+    return {name: value.to(device, non_blocking=True) for name, value in batch.items()}

@@ -1,0 +1,28 @@
+"""Start and supervise: a run directory with its job comes in; ranks run, fail, are restarted; an `Outcome` goes out.
+
+The ranks are forked from a nursery that has imported the framework once; nothing of a run outlives its supervisor.
+"""
+
+from headway.launch.blame import incident_facts
+from headway.launch.detach import Detached, detach, request_stop
+from headway.launch.failure import failure_text
+from headway.launch.lease import find_holder
+from headway.launch.outcome import Incident, Observer, Outcome, SilentObserver
+from headway.launch.run import launch_run
+from headway.launch.warm import Nursery, start_nursery
+
+__all__ = [
+    "Detached",
+    "Incident",
+    "Nursery",
+    "Observer",
+    "Outcome",
+    "SilentObserver",
+    "detach",
+    "failure_text",
+    "find_holder",
+    "incident_facts",
+    "launch_run",
+    "request_stop",
+    "start_nursery",
+]

@@ -1,0 +1,96 @@
+"""Runs without a terminal: start a supervisor in a session of its own, and ask the one that runs to stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from headway.errors import UsageError
+from headway.launch.lease import find_holder
+from headway.launch.terminal import LOG_NAME
+from headway.launch.warm import ENTRY
+from headway.telemetry import RunDir, is_held, read_objects
+
+_POLL_S = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detached:
+    """A supervisor in its own session, as far as its start was watched."""
+
+    pid: int
+    state: Literal["training", "starting", "ended"]
+    exit_code: int | None = None
+    """How it ended, when it has."""
+
+
+def detach(
+    run: RunDir,
+    argv: Sequence[str] | None = None,
+    *,
+    preload: Sequence[str] = (),
+    entry: str = ENTRY,
+    wait_s: float = 300,
+) -> Detached:
+    """Start a supervisor in its own session and return once the ranks train, the run has ended, or `wait_s` passed.
+
+    `argv` is the whole command of the supervisor; without it the run's job is launched plainly.
+    """
+    command = list(argv or [sys.executable, "-P", "-m", "headway.launch.detached", str(run.root), entry, *preload])
+    seen = run.events.stat().st_size if run.events.exists() else 0
+    pid = _spawn(run, command)
+    deadline = time.monotonic() + wait_s
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        found, seen = read_objects(run.events, seen)
+        kinds = [event.get("kind") for event in found]
+        if done:
+            return Detached(pid=pid, state="ended", exit_code=abs(os.waitstatus_to_exitcode(status)))
+        if "training_started" in kinds:
+            return Detached(pid=pid, state="training")
+        time.sleep(_POLL_S)
+    return Detached(pid=pid, state="starting")
+
+
+def request_stop(run: RunDir, now: bool = False) -> int:
+    """Ask the run's supervisor to save and stop, or to stop now; return its pid.
+
+    Raises:
+        UsageError: nobody supervises the run on this machine.
+    """
+    holder = find_holder(run)
+    if holder is None:
+        raise UsageError("launch/not-running", run=run.name)
+    try:
+        pidfd = os.pidfd_open(holder["pid"])
+    except ProcessLookupError as err:
+        raise UsageError("launch/not-running", run=run.name) from err
+    try:
+        # The pidfd holds on to one process; proving the lease again after opening it rules out a reused pid.
+        if not is_held(holder):
+            raise UsageError("launch/not-running", run=run.name)
+        signal.pidfd_send_signal(pidfd, signal.SIGQUIT if now else signal.SIGINT)
+    finally:
+        os.close(pidfd)
+    return int(holder["pid"])
+
+
+def _spawn(run: RunDir, command: list[str]) -> int:
+    log = os.fsencode(run.root / LOG_NAME)
+    return os.posix_spawn(
+        command[0],
+        command,
+        os.environ,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ],
+        setsid=True,
+        setsigdef=[signal.SIGINT, signal.SIGQUIT, signal.SIGTERM],
+    )

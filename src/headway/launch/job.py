@@ -1,0 +1,62 @@
+"""What the supervisor needs to know of a run, read from its job file, and what it tells each rank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from headway.messages import language
+from headway.telemetry import RunDir, read_json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """The launch side of job.json."""
+
+    run: RunDir
+    world_size: int
+    threads: int
+    gpus: tuple[int, ...]
+    grace_s: float
+    restarts: int
+
+    def order(self, rank: int, attempt: int, port: int) -> dict[str, Any]:
+        """Return what a rank's entry is called with; the nursery adds the numbers of its open files."""
+        return {
+            "run_dir": str(self.run.root.absolute()),
+            "rank": rank,
+            "local_rank": rank,
+            "world_size": self.world_size,
+            "attempt": attempt,
+            "master_port": port,
+            "lang": language(),
+        }
+
+    def environment(self, rank: int, port: int) -> dict[str, str]:
+        """Return the names every distributed framework reads, for one rank."""
+        return {
+            "RANK": str(rank),
+            "LOCAL_RANK": str(rank),
+            "WORLD_SIZE": str(self.world_size),
+            "LOCAL_WORLD_SIZE": str(self.world_size),
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+            "OMP_NUM_THREADS": str(self.threads),
+            # Indexes are the driver's (PCI order), so CUDA must count the same way.
+            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+            "CUDA_VISIBLE_DEVICES": ",".join(str(gpu) for gpu in self.gpus),
+        }
+
+
+def read_job(run: RunDir) -> Job:
+    """Read the launch side of a run's job file."""
+    data = read_json(run.job)
+    plan, launch = data["plan"], data["config"]["launch"]
+    return Job(
+        run=run,
+        world_size=int(plan["world_size"]),
+        threads=int(plan["threads"]),
+        gpus=tuple(plan.get("gpus", ())),
+        grace_s=float(launch["grace_s"]),
+        restarts=int(launch["restarts"]),
+    )

@@ -1,0 +1,119 @@
+"""Who supervises a run: one process at a time, named in a file, proven dead before another takes over."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from typing import Any, Final
+
+from headway.errors import UsageError
+from headway.launch.processes import sweep
+from headway.telemetry import RunDir, is_held, make_lease, read_json, write_json
+
+RENEW_S: Final = 5.0
+_FOREIGN_EXPIRES_S: Final = 60.0
+_LOCK_NAME: Final = ".lease-lock"
+
+
+class Lease:
+    """The right to supervise one run; renewed while held, gone when released."""
+
+    def __init__(self, run: RunDir, *, attempt: int, tag: str) -> None:
+        self.took_over: dict[str, Any] | None = None
+        """The dead holder's lease, when there was one."""
+        self._run, self._tag = run, tag
+        # The lock makes two starters on one machine exclusive; the lease tells them, and other machines, who it is.
+        self._lock = _lock(run)
+        try:
+            self._take_lease()
+        except BaseException:
+            os.close(self._lock)
+            raise
+        self.record(attempt)
+
+    def record(self, attempt: int) -> None:
+        """Write who holds the run, and which attempt is under way."""
+        self._lease = {**make_lease(), "attempt": attempt, "tag": self._tag}
+        with contextlib.suppress(OSError):  # a full disk must not end the run; the lock still holds
+            write_json(self._run.lease, self._lease)
+
+    def renew(self) -> None:
+        """Show other machines that the holder lives."""
+        with contextlib.suppress(OSError):
+            os.utime(self._run.lease)
+
+    def release(self) -> None:
+        """Let go and leave no file."""
+        with contextlib.suppress(OSError):
+            self._run.lease.unlink()
+        with contextlib.suppress(OSError):
+            (self._run.root / _LOCK_NAME).unlink()
+        os.close(self._lock)
+
+    def _take_lease(self) -> None:
+        lease = _read_lease(self._run)
+        if lease is None:
+            return
+        if _is_here(lease):
+            if is_held(lease):
+                raise _refusal(self._run, lease)
+            # What the dead holder could not end, for it was killed outright, must not write into our attempt.
+            if isinstance(lease.get("tag"), str):
+                sweep(lease["tag"])
+        elif (age_s := self._age_s()) < _FOREIGN_EXPIRES_S:
+            raise UsageError(
+                "launch/lease-elsewhere",
+                run=self._run.name,
+                pid=lease.get("pid"),
+                host=lease.get("host"),
+                age=f"{age_s:.0f}",
+            )
+        self.took_over = lease
+
+    def _age_s(self) -> float:
+        # Both times come from the file server, so the two machines' clocks need not agree.
+        os.utime(self._lock)
+        return os.fstat(self._lock).st_mtime - self._run.lease.stat().st_mtime
+
+
+def find_holder(run: RunDir) -> dict[str, Any] | None:
+    """Return the lease of the living supervisor of this machine, or None."""
+    lease = _read_lease(run)
+    return lease if lease is not None and _is_here(lease) and is_held(lease) else None
+
+
+def _read_lease(run: RunDir) -> dict[str, Any] | None:
+    try:
+        lease = read_json(run.lease)
+    except FileNotFoundError:
+        return None
+    except ValueError:  # torn by a power cut; whoever wrote it is gone
+        return {}
+    return lease if isinstance(lease, dict) else {}
+
+
+def _lock(run: RunDir) -> int:
+    path = run.root / _LOCK_NAME
+    while True:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as err:
+            os.close(lock)
+            raise _refusal(run, _read_lease(run) or {}) from err
+        # A holder that let go between our open and our lock has removed the file: only the one in place counts.
+        with contextlib.suppress(FileNotFoundError):
+            if path.stat().st_ino == os.fstat(lock).st_ino:
+                return lock
+        os.close(lock)
+
+
+def _is_here(lease: dict[str, Any]) -> bool:
+    return bool(lease.get("host") == make_lease()["host"])
+
+
+def _refusal(run: RunDir, lease: dict[str, Any]) -> UsageError:
+    return UsageError(
+        "launch/already-supervised", run=run.name, pid=lease.get("pid", "n/a"), host=lease.get("host", "n/a")
+    )

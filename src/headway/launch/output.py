@@ -1,0 +1,116 @@
+"""What ranks print: kept byte for byte in a file a rank, and line by line, merged by arrival, in the run's log."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+LINE_BYTES: Final = 1 << 14
+"""A longer line is cut into pieces of this size in the merged log; the rank's own file keeps it whole."""
+TAIL_BYTES: Final = 1 << 16
+
+
+class AppendFile:
+    """A file that is only added to. A full disk costs the lines it costs, is marked in the file, and never more."""
+
+    def __init__(self, path: Path, on_gap: Callable[[Path, OSError], None]) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path, self._on_gap = path, on_gap
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+        self._lost_bytes = 0
+
+    def write(self, data: bytes) -> None:
+        """Add bytes; what the disk does not take is counted and told once."""
+        if self._lost_bytes:
+            data = b"\n[headway: %d bytes could not be written here]\n" % self._lost_bytes + data
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[os.write(self._fd, view) :]
+        except OSError as err:
+            if not self._lost_bytes:
+                self._on_gap(self._path, err)
+            self._lost_bytes += len(view)
+            return
+        self._lost_bytes = 0
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._fd)
+
+
+class LineCutter:
+    """Cuts a byte stream into lines; holds at most one piece of a line, however long the line is."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Return the lines completed by these bytes, without their ends."""
+        *lines, rest = (self._rest + data).split(b"\n")
+        pieces = [piece for line in lines for piece in _cut(line)]
+        *full, self._rest = _cut(rest)
+        return pieces + full
+
+    def finish(self) -> list[bytes]:
+        """Return what is left without a line end."""
+        rest, self._rest = self._rest, b""
+        return [rest] if rest else []
+
+
+class RankOutput:
+    """Takes one rank's output to its own file, to the merged log and to whoever watches."""
+
+    def __init__(self, rank: int, own: AppendFile, merged: AppendFile, on_line: Callable[[int, bytes], None]) -> None:
+        self._rank, self._own, self._merged, self._on_line = rank, own, merged, on_line
+        self._cutter = LineCutter()
+        self._tail = b""
+
+    def feed(self, data: bytes) -> None:
+        """Keep a chunk of output."""
+        self._own.write(data)
+        self._tail = (self._tail + data)[-TAIL_BYTES:]
+        self._merge(self._cutter.feed(data))
+
+    def tail(self) -> bytes:
+        """Return the last of what the rank printed in this attempt."""
+        return self._tail
+
+    def close(self) -> None:
+        """Keep an unfinished last line and close the rank's file."""
+        self._merge(self._cutter.finish())
+        self._own.close()
+
+    def _merge(self, lines: list[bytes]) -> None:
+        if not lines:
+            return
+        now = time.time()
+        stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now)) + f".{int(now * 1000) % 1000:03d}"
+        head = f"{stamp} [{self._rank}] ".encode()
+        self._merged.write(b"".join([head + line + b"\n" for line in lines]))
+        for line in lines:
+            self._on_line(self._rank, line)
+
+
+def read_ready(fd: int, most_bytes: int) -> tuple[bytes, bool]:
+    """Return what a non-blocking pipe holds, up to a limit, and whether its writers are gone."""
+    chunks: list[bytes] = []
+    size = 0
+    with contextlib.suppress(BlockingIOError):
+        while size < most_bytes:
+            chunk = os.read(fd, min(1 << 16, most_bytes - size))
+            if not chunk:
+                return b"".join(chunks), True
+            chunks.append(chunk)
+            size += len(chunk)
+    return b"".join(chunks), False
+
+
+def _cut(line: bytes) -> list[bytes]:
+    if len(line) <= LINE_BYTES:
+        return [line]
+    return [line[at : at + LINE_BYTES] for at in range(0, len(line), LINE_BYTES)]

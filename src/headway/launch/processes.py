@@ -1,0 +1,108 @@
+"""What the kernel knows about processes: parents, sessions, tags; and the two calls that keep a tree from leaking."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+TAG_NAME: Final = "HEADWAY_RUN"
+"""Environment variable every process of a run inherits; it finds them after all other ties are cut."""
+
+_PR_SET_PDEATHSIG: Final = 1
+_PR_SET_NAME: Final = 15
+_PR_SET_CHILD_SUBREAPER: Final = 36
+_PROC: Final = Path("/proc")
+
+
+def die_with_parent(parent: int, signum: int = signal.SIGKILL) -> None:
+    """Ask the kernel for a signal when the parent ends; leave at once when it has ended already.
+
+    The signal follows the parent *thread*: whoever starts processes must do so from a thread that lives on.
+    """
+    _prctl(_PR_SET_PDEATHSIG, signum)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def adopt_orphans(is_on: bool = True) -> None:
+    """Become the parent of every descendant whose own parent ends, so that none slips away to init."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, int(is_on))
+
+
+def name_process(name: str) -> None:
+    """Set the short name that `ps` and `top` show."""
+    _prctl(_PR_SET_NAME, ctypes.c_char_p(name.encode()[:15]))
+
+
+def descendants(pid: int) -> list[int]:
+    """Return all living descendants of a process, parents before children."""
+    found: list[int] = []
+    queue = [pid]
+    while queue:
+        for child in _children(queue.pop(0)):
+            if child not in found:
+                found.append(child)
+                queue.append(child)
+    return found
+
+
+def tagged(tag: str) -> list[int]:
+    """Return our own user's processes that were started with this run's tag, this process apart."""
+    wanted = f"{TAG_NAME}={tag}".encode()
+    found = []
+    for place in _PROC.iterdir():
+        if not place.name.isdigit() or int(place.name) == os.getpid():
+            continue
+        try:
+            environment = (place / "environ").read_bytes()
+        except OSError:  # gone, or another user's
+            continue
+        if wanted in environment.split(b"\0"):
+            found.append(int(place.name))
+    return sorted(found)
+
+
+def kill_all(pids: Iterable[int]) -> None:
+    """Send SIGKILL to each; those already gone are fine."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def sweep(tag: str, timeout_s: float = 5.0) -> list[int]:
+    """Kill every process with the tag, reap those that are ours, and return the pids that had to be killed."""
+    killed: list[int] = []
+    deadline = time.monotonic() + timeout_s
+    while (left := tagged(tag)) and time.monotonic() < deadline:
+        killed += [pid for pid in left if pid not in killed]
+        kill_all(left)
+        for pid in left:
+            _reap(pid)
+        time.sleep(0.005)
+    return killed
+
+
+def _reap(pid: int) -> None:
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in (_PROC / str(pid) / "task").iterdir():
+            with contextlib.suppress(OSError):
+                found += [int(child) for child in (task / "children").read_text(encoding="ascii").split()]
+    return found
+
+
+def _prctl(option: int, value: object) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(option, value, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), f"prctl({option}) failed")

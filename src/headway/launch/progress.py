@@ -1,0 +1,62 @@
+"""Whether a run gets anywhere: restarts that gain nothing, and ranks that have not moved for long."""
+
+from __future__ import annotations
+
+import statistics
+from collections import deque
+from typing import Final
+
+from headway.telemetry import Beat
+
+_QUIET_S: Final = 60.0
+_QUIET_STEPS: Final = 10
+_WINDOW: Final = 32
+
+
+class RestartBudget:
+    """Counts restarts in a row that reached no later step and committed no newer checkpoint."""
+
+    def __init__(self, limit: int, committed: int | None) -> None:
+        self.limit = limit
+        self.wasted = 0
+        self._committed = -1 if committed is None else committed
+        self._step = 0
+        self._is_first = True
+
+    def spend(self, step: int, committed: int | None) -> bool:
+        """Note where the attempt that just failed had come to; say whether another one is allowed."""
+        saved = -1 if committed is None else committed
+        if step > self._step or saved > self._committed:
+            self.wasted = 0
+        elif not self._is_first:
+            self.wasted += 1
+        self._is_first = False
+        self._step, self._committed = max(step, self._step), max(saved, self._committed)
+        return self.wasted < self.limit
+
+
+class StallWatch:
+    """Notices when no rank's heartbeat has moved for much longer than a step usually takes."""
+
+    def __init__(self) -> None:
+        self._step_s: deque[float] = deque(maxlen=_WINDOW)
+        self._last = (0, 0)
+        self._told_at = 0
+
+    def look(self, beats: list[Beat | None], now_ns: int) -> float | None:
+        """Return the seconds of silence when they are worth a warning, once a silence."""
+        known = [beat for beat in beats if beat is not None]
+        if not known:
+            return None
+        step, moved = max(beat.step for beat in known), max(beat.monotonic_ns for beat in known)
+        before_step, before_moved = self._last
+        if step != before_step:
+            if step > before_step and before_moved:
+                self._step_s.append((moved - before_moved) / 1e9 / (step - before_step))
+            self._last = (step, moved)
+        quiet_s = (now_ns - moved) / 1e9
+        usual_s = statistics.median(self._step_s) if self._step_s else 0.0
+        if quiet_s <= max(_QUIET_S, _QUIET_STEPS * usual_s) or self._told_at == moved:
+            return None
+        self._told_at = moved
+        return quiet_s

@@ -1,0 +1,420 @@
+"""The supervisor's loop: everything that can happen to a run arrives here as a readable file or a passed deadline."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from headway.diagnose import Diagnosis, ExitStatus
+from headway.launch.attempt import DRAIN_BYTES, Attempt, OutputTargets, RankProcess, fork_attempt
+from headway.launch.blame import evidence_window_s, incident_facts
+from headway.launch.job import Job
+from headway.launch.lease import RENEW_S, Lease
+from headway.launch.oom import count_oom_kills
+from headway.launch.outcome import Incident, Observer, Outcome, SilentObserver, State
+from headway.launch.output import AppendFile
+from headway.launch.processes import descendants, kill_all, sweep
+from headway.launch.progress import RestartBudget, StallWatch
+from headway.launch.signals import SignalInbox
+from headway.launch.terminal import leave_terminal
+from headway.launch.verdict import Reach, Stop, add_signal, judge
+from headway.launch.warm import Nursery
+from headway.telemetry import Beat, EventLog, read_beat, read_events
+
+_TICK_S: Final = 0.1
+_DEATH_S: Final = 10.0
+"""A killed rank that is not gone by then hangs in the kernel."""
+_FIRST, _NEXT, _LAST = 0, 1, 2
+
+
+class Supervisor:
+    """Starts attempts, watches their ranks, and decides what follows each end. One run, one thread, no sleeping."""
+
+    def __init__(
+        self, job: Job, *, observer: Observer, nursery: Nursery, events: EventLog, lease: Lease, inbox: SignalInbox
+    ) -> None:
+        self.nursery = nursery
+        self._job, self._run = job, job.run
+        self._observer, self._events, self._lease, self._inbox = observer, events, lease, inbox
+        history = read_events(job.run.events)
+        self._number = max((e["attempt"] for e in history if e.get("kind") == "attempt_started"), default=0)
+        self._committed = max((e["step"] for e in history if e.get("kind") == "checkpoint_committed"), default=None)
+        self._best: dict[str, Any] | None = None
+        self._steps = self._committed or 0
+        self._budget = RestartBudget(job.restarts, self._committed)
+        self._stall = StallWatch()
+        self._attempts = 0
+        self._attempt: Attempt | None = None
+        self._stop: Stop | None = None
+        self._outcome: Outcome | None = None
+        self._failed_at: float | None = None
+        self._next_tick = self._next_renewal = 0.0
+        self._selector = selectors.DefaultSelector()
+        self._targets = OutputTargets(
+            merged=AppendFile(job.run.log, self._on_gap), on_gap=self._on_gap, on_line=self._on_line
+        )
+
+    def supervise(self) -> Outcome:
+        """Run the loop until the run has ended."""
+        self._watch(self._inbox.fd, _FIRST, self._on_signals)
+        self._watch(self.nursery.link.fileno(), _NEXT, self._on_nursery)
+        while self._outcome is None:
+            ready = self._selector.select(self._timeout_s())
+            # Signals and deaths go before output, so that a flood of lines delays neither.
+            for key, _ in sorted(ready, key=lambda item: item[0].data[0]):
+                if key.fd in self._selector.get_map():
+                    key.data[1]()
+            self._on_time()
+        return self._outcome
+
+    def close(self) -> None:
+        """Let go of files; what still lives is ended with the nursery."""
+        if self._attempt is not None:
+            self._attempt.signal(signal.SIGKILL)
+            self._attempt.close()
+        self.nursery.close()
+        self._selector.close()
+        self._targets.merged.close()
+
+    def end_facts(self, outcome: Outcome) -> dict[str, Any]:
+        """Return an outcome as it stands in `run_ended`."""
+        return {
+            "state": outcome.state,
+            "exit_code": outcome.exit_code,
+            "steps": outcome.steps,
+            "best": self._best,
+            "why": outcome.why,
+            "facts": {name: str(value) for name, value in outcome.facts.items()},
+        }
+
+    def emit(self, kind: str, **facts: object) -> None:
+        """Write an event and show it."""
+        self._show(lambda: self._observer.event(self._events.append(kind, **facts)))
+
+    # --- what arrives ---
+
+    def _on_signals(self) -> None:
+        for signum in self._inbox.read():
+            if signum == signal.SIGHUP:
+                if leave_terminal(self._run):
+                    self.emit("warning", code="launch/terminal-closed", facts={"run": self._run.name})
+            else:
+                self._ask_to_stop(signum)
+
+    def _on_nursery(self) -> None:
+        answer = self.nursery.receive()
+        if answer is None:
+            self._on_nursery_gone()
+            return
+        message, files = answer
+        match message["kind"]:
+            case "ready":
+                self._begin_attempt()
+            case "failed":
+                self._conclude_import(self.nursery.failure)
+            case "forked":
+                self._on_forked(message, files[0])
+            case "fork_failed":
+                self._on_fork_failed(message)
+            case "exited":
+                self._on_exited(message)
+
+    def _on_forked(self, message: dict[str, Any], pidfd: int) -> None:
+        assert self._attempt is not None
+        rank = self._attempt.ranks[message["rank"]]
+        rank.pid, rank.pidfd = message["pid"], pidfd
+        if all(rank.pid for rank in self._attempt.ranks):
+            self._on_whole(self._attempt)
+
+    def _on_whole(self, attempt: Attempt) -> None:
+        """All ranks are forked: say so, then listen to them."""
+        facts: dict[str, object] = {
+            "attempt": attempt.number,
+            "world_size": self._job.world_size,
+            "pids": [rank.pid for rank in attempt.ranks],
+            "port": attempt.port,
+            "resume_step": self._committed,
+        }
+        if self._failed_at is not None:
+            facts["recover_ms"] = round((time.monotonic() - self._failed_at) * 1000, 1)
+            self._failed_at = None
+        attempt.is_whole = True
+        self.emit("attempt_started", **facts)
+        for rank in attempt.ranks:
+            if rank.pidfd is not None:
+                self._watch(rank.pidfd, _FIRST, partial(self._on_death, rank))
+            self._watch(rank.report_fd, _NEXT, partial(self._on_reports, rank))
+            self._watch(rank.output_fd, _LAST, partial(self._on_output, rank))
+        if self._stop is not None:
+            attempt.signal(signal.SIGKILL if self._stop.is_now else signal.SIGTERM)
+
+    def _on_fork_failed(self, message: dict[str, Any]) -> None:
+        assert self._attempt is not None
+        rank = self._attempt.ranks[message["rank"]]
+        rank.error = {"code": "diagnose/fork-failed", "facts": {"text": message["why"]}, "text": message["why"]}
+        rank.status, rank.failed_at = ExitStatus(), time.monotonic()
+        rank.pid = -1
+        self._attempt.evidence_until = rank.failed_at
+        if all(rank.pid for rank in self._attempt.ranks):
+            self._on_whole(self._attempt)
+
+    def _on_death(self, rank: RankProcess) -> None:
+        """The kernel says it is dead; how, the nursery says a moment later."""
+        assert rank.pidfd is not None
+        self._selector.unregister(rank.pidfd)
+        if rank.failed_at is None and rank.finished is None:
+            rank.failed_at = time.monotonic()
+
+    def _on_exited(self, message: dict[str, Any]) -> None:
+        rank = self._attempt.by_pid(message["pid"]) if self._attempt else None
+        if rank is None or self._attempt is None:
+            return
+        self._on_reports(rank)
+        rank.read_output()
+        code = os.waitstatus_to_exitcode(message["status"])
+        if code >= 0:
+            rank.status = ExitStatus(code=code)
+        else:
+            rank.status = ExitStatus(signal=-code, is_oom_kill=self._is_oom_kill(self._attempt))
+        if rank.has_finished():
+            rank.failed_at = None
+        else:
+            rank.failed_at = rank.failed_at or time.monotonic()
+            self._on_failure(rank)
+
+    def _on_reports(self, rank: RankProcess) -> None:
+        reports, is_over = rank.read_reports()
+        if is_over and rank.report_fd in self._selector.get_map():
+            self._selector.unregister(rank.report_fd)
+        for report in reports:
+            match report.get("kind"):
+                case "event":
+                    self._on_rank_event(report.get("event"))
+                case "finished":
+                    rank.finished = report
+                case "error" if rank.error is None:
+                    rank.error = report
+                    rank.failed_at = time.monotonic()
+                    self._on_failure(rank)
+
+    def _on_rank_event(self, event: Any) -> None:
+        if not isinstance(event, dict) or not isinstance(event.get("kind"), str):
+            return
+        facts = {name: value for name, value in event.items() if name not in ("kind", "seq", "t")}
+        if event["kind"] == "checkpoint_committed" and isinstance(event.get("step"), int):
+            self._committed = max(self._committed or 0, event["step"])
+        if event["kind"] == "validation" and event.get("best"):
+            self._best = {"step": event.get("step"), "measures": event.get("measures")}
+        self.emit(event["kind"], **facts)
+
+    def _on_output(self, rank: RankProcess) -> None:
+        if rank.read_output():
+            self._selector.unregister(rank.output_fd)
+
+    def _on_line(self, rank: int, line: bytes) -> None:
+        self._show(lambda: self._observer.line(rank, line))
+
+    def _on_gap(self, path: Path, err: OSError) -> None:
+        self.emit("warning", code="launch/log-gap", facts={"path": str(path), "why": str(err)})
+
+    def _on_failure(self, rank: RankProcess) -> None:
+        attempt = self._attempt
+        assert attempt is not None and rank.failed_at is not None
+        until = rank.failed_at + evidence_window_s(rank)
+        if attempt.evidence_until is None or until < attempt.evidence_until:
+            attempt.evidence_until = until
+
+    def _on_nursery_gone(self) -> None:
+        """The nursery died; the kernel kills its ranks with it."""
+        self._selector.unregister(self.nursery.link.fileno())
+        self.nursery.process.kill()
+        ended = ExitStatus(signal=-min(self.nursery.process.wait(), 0) or None)
+        attempt = self._attempt
+        if attempt is None:
+            self._conclude_import(self.nursery.output())
+            return
+        for rank in attempt.ranks:
+            self._on_reports(rank)
+        attempt.signal(signal.SIGKILL)
+        sweep(self.nursery.tag)
+        for rank in attempt.ranks:
+            rank.status, rank.failed_at = rank.status or ExitStatus(), rank.failed_at or time.monotonic()
+        facts = {"signal": ended.signal_name}
+        self._conclude(
+            attempt, Diagnosis(kind="nursery-died", code="diagnose/nursery-died", facts=facts, is_transient=True)
+        )
+
+    # --- what passes ---
+
+    def _on_time(self) -> None:
+        now = time.monotonic()
+        attempt = self._attempt
+        if self._outcome is not None:
+            return
+        if attempt is None:
+            if self._stop is not None:
+                self._end("interrupted", self._stop.exit_code, "launch/interrupted-early", {})
+        elif not attempt.is_whole:
+            if self._is_grace_over(now):
+                self.nursery.process.kill()
+        elif attempt.is_over():
+            self._conclude(attempt)
+        elif attempt.killed_at is not None:
+            self._give_up_on_the_undead(attempt, now)
+        elif self._is_grace_over(now) or (attempt.evidence_until is not None and now >= attempt.evidence_until):
+            self._kill(attempt, now)
+        if now >= self._next_tick:
+            self._next_tick = now + _TICK_S
+            self._tick(now)
+
+    def _is_grace_over(self, now: float) -> bool:
+        return self._stop is not None and (self._stop.is_now or now >= self._stop.at + self._job.grace_s)
+
+    def _timeout_s(self) -> float:
+        now = time.monotonic()
+        marks = [self._next_tick]
+        if self._attempt is not None and self._attempt.evidence_until is not None and self._attempt.killed_at is None:
+            marks.append(self._attempt.evidence_until)
+        return max(0.0, min(marks) - now)
+
+    def _tick(self, now: float) -> None:
+        if now >= self._next_renewal:
+            self._next_renewal = now + RENEW_S
+            self._lease.renew()
+        if self._attempt is None:
+            return
+        beats = self._beats(self._attempt)
+        self._show(lambda: self._observer.tick(beats))
+        quiet_s = self._stall.look(beats, time.monotonic_ns())
+        if quiet_s is not None:
+            self.emit("warning", code="launch/quiet", facts={"seconds": round(quiet_s)})
+
+    def _beats(self, attempt: Attempt) -> list[Beat | None]:
+        beats = [read_beat(self._run.heartbeat(rank.rank)) for rank in attempt.ranks]
+        return [beat if beat is not None and beat.attempt == attempt.number else None for beat in beats]
+
+    # --- what follows ---
+
+    def _begin_attempt(self) -> None:
+        self._number += 1
+        self._attempts += 1
+        self._lease.record(self._number)
+        self._attempt = fork_attempt(self._job, self._number, self.nursery, self._targets, count_oom_kills())
+
+    def _ask_to_stop(self, signum: int) -> None:
+        stop = add_signal(self._stop, signum, time.monotonic())
+        if stop is None:
+            return
+        self._stop = stop
+        self.emit("stop_requested", why=signal.Signals(signum).name, now=stop.is_now)
+        if self._attempt is not None and self._attempt.is_whole and not stop.is_now:
+            self._attempt.signal(signal.SIGTERM)
+
+    def _kill(self, attempt: Attempt, now: float) -> None:
+        attempt.killed_at = now
+        attempt.signal(signal.SIGKILL)
+        # The nursery adopts orphans, so its descendants are all there is: loader workers, helpers, daemons.
+        kill_all(descendants(self.nursery.process.pid))
+
+    def _give_up_on_the_undead(self, attempt: Attempt, now: float) -> None:
+        if attempt.killed_at is None or now < attempt.killed_at + _DEATH_S:
+            return
+        left = [rank.rank for rank in attempt.ranks if rank.status is None]
+        for rank in attempt.ranks:
+            rank.status = rank.status or ExitStatus()
+        self._finish(attempt, "unkillable")
+        self._end("failed", 5, "launch/unkillable", {"ranks": ", ".join(map(str, left))})
+
+    def _conclude(self, attempt: Attempt, found: Diagnosis | None = None) -> None:
+        """Every rank has ended: the run is over, or another attempt begins."""
+        for rank in attempt.ranks:
+            rank.read_output(DRAIN_BYTES)
+        if found is None:
+            kill_all(descendants(self.nursery.process.pid))
+        reach = self._read_reach(attempt)
+        self._steps = reach.steps
+        verdict = judge(attempt, reach, stop=self._stop, budget=self._budget, found=found)
+        self._finish(attempt, verdict.how, verdict.incident)
+        if verdict.state is not None:
+            facts = {"grace": f"{self._job.grace_s:g}", **verdict.facts}
+            self._end(verdict.state, verdict.exit_code, verdict.why, facts, verdict.incident)
+        else:
+            self._failed_at = min(rank.failed_at for rank in attempt.ranks if rank.failed_at is not None)
+            self._restart()
+
+    def _conclude_import(self, traceback: str) -> None:
+        """The ranks' interpreter cannot be used: nothing was started, and nothing is tried again."""
+        code = "launch/no-headway" if "No module named 'headway'" in traceback else "launch/import-failed"
+        facts = {"python": self.nursery.python, "text": traceback.rstrip().rpartition("\n")[2]}
+        incident = Incident(
+            attempt=self._number,
+            rank=None,
+            step=self._steps,
+            diagnosis=Diagnosis(kind="import-error", code=code, facts=facts, is_transient=False),
+            status=ExitStatus(),
+            traceback=traceback.rstrip(),
+            action="stop",
+        )
+        self.emit("incident", **incident_facts(incident))
+        self._end("failed", 5, code, facts, incident)
+
+    def _restart(self) -> None:
+        if self.nursery.is_ready and self.nursery.process.poll() is None:
+            self._begin_attempt()
+            return
+        self.nursery = self.nursery.renew()
+        self._watch(self.nursery.link.fileno(), _NEXT, self._on_nursery)
+
+    def _finish(self, attempt: Attempt, how: str, incident: Incident | None = None) -> None:
+        """Close an attempt and write down how it went."""
+        for rank in attempt.ranks:
+            for fd in (rank.pidfd, rank.report_fd, rank.output_fd):
+                if fd is not None and fd in self._selector.get_map():
+                    self._selector.unregister(fd)
+        attempt.close()
+        self._attempt = None
+        for rank in attempt.ranks:
+            status = rank.status or ExitStatus()
+            facts = {"rank": rank.rank, "attempt": attempt.number, "code": status.code, "signal": status.signal}
+            self.emit("rank_exited", **facts, ours=rank.is_stopped_by_us)
+        if incident is not None:
+            self.emit("incident", **incident_facts(incident))
+        self.emit("attempt_ended", attempt=attempt.number, how=how)
+
+    def _read_reach(self, attempt: Attempt) -> Reach:
+        told = [int((rank.finished or {}).get("step") or 0) for rank in attempt.ranks]
+        steps = [max(done, beat.step if beat else 0) for done, beat in zip(told, self._beats(attempt), strict=True)]
+        return Reach(steps=max([*steps, self._committed or 0]), rank_steps=tuple(steps), committed=self._committed)
+
+    def _is_oom_kill(self, attempt: Attempt) -> bool:
+        count = count_oom_kills()
+        return count is not None and attempt.oom_kills is not None and count > attempt.oom_kills
+
+    def _end(
+        self, state: State, exit_code: int, why: str, facts: Mapping[str, object], incident: Incident | None = None
+    ) -> None:
+        self._outcome = Outcome(
+            state=state,
+            exit_code=exit_code,
+            steps=self._steps,
+            attempts=self._attempts,
+            why=why,
+            facts={"run": self._run.name, **facts},
+            incident=incident,
+        )
+
+    def _watch(self, fd: int, order: int, call: Callable[[], None]) -> None:
+        self._selector.register(fd, selectors.EVENT_READ, (order, call))
+
+    def _show(self, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except Exception as err:  # border: supervisor; a broken screen must not end a run
+            self._observer = SilentObserver()
+            self._events.append("warning", code="launch/screen-broken", facts={"why": f"{type(err).__name__}: {err}"})

@@ -1,0 +1,105 @@
+"""The supervisor's end of the nursery: start it early, ask it for ranks, end it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from headway.launch import wire
+from headway.launch.processes import TAG_NAME, sweep
+
+ENTRY: Final = "headway.engine.worker:main"
+_OUTPUT_BYTES: Final = 1 << 16
+_END_S: Final = 6.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankOrder:
+    """One rank to fork."""
+
+    job: Mapping[str, Any]
+    """What the entry is called with; the nursery adds `report_fd` and `listen_fd`."""
+    env: Mapping[str, str]
+    """Environment set over the nursery's own."""
+    files: tuple[int, ...]
+    """Write end of the output pipe, write end of the report pipe and, for rank 0, the listening socket."""
+
+
+class Nursery:
+    """A running nursery process. Its messages arrive on `link`; whoever supervises reads them there."""
+
+    def __init__(self, *, python: str, preload: Sequence[str], entry: str, tag: str) -> None:
+        self.python, self.preload, self.entry, self.tag = python, tuple(preload), entry, tag
+        self.is_ready = False
+        self.failure = ""
+        """Traceback of the import that failed."""
+        self.link, theirs = wire.pair()
+        # What imports print is kept in memory: there may be no run directory yet, and the screen belongs to the UI.
+        self._output = os.memfd_create("headway-nursery-output")
+        with theirs:
+            self.process = subprocess.Popen(
+                # -P: a file in the working directory must never stand in for a module of ours or of the framework.
+                [python, "-P", "-m", "headway.launch.nursery", str(theirs.fileno()), str(os.getpid()), entry, *preload],
+                stdin=subprocess.DEVNULL,
+                stdout=self._output,
+                stderr=self._output,
+                pass_fds=[theirs.fileno()],
+                env={**os.environ, TAG_NAME: tag},
+                start_new_session=True,  # Ctrl-C and a closed terminal are the supervisor's business
+            )
+
+    def __enter__(self) -> Nursery:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def receive(self) -> tuple[dict[str, Any], list[int]] | None:
+        """Return the next message and its files; None when the nursery is gone."""
+        answer = wire.receive(self.link)
+        if answer is not None and answer[0]["kind"] == "ready":
+            self.is_ready = True
+        if answer is not None and answer[0]["kind"] == "failed":
+            self.failure = answer[0]["traceback"]
+        return answer
+
+    def fork(self, order: RankOrder) -> None:
+        """Ask for one rank; the answer comes as a `forked` message with the rank's pidfd."""
+        wire.send(self.link, {"job": dict(order.job), "env": dict(order.env)}, order.files)
+
+    def output(self) -> str:
+        """Return the end of what the nursery printed before any rank was forked."""
+        size = os.fstat(self._output).st_size
+        return os.pread(self._output, _OUTPUT_BYTES, max(0, size - _OUTPUT_BYTES)).decode(errors="replace")
+
+    def renew(self) -> Nursery:
+        """Start another one like it, after this one has died."""
+        self.close()
+        return Nursery(python=self.python, preload=self.preload, entry=self.entry, tag=self.tag)
+
+    def close(self) -> None:
+        """End the nursery and everything it forked; safe to call twice."""
+        if self.link.fileno() < 0:
+            return
+        self.link.close()
+        if not self.is_ready:
+            self.process.kill()
+        try:
+            self.process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        with contextlib.suppress(OSError):
+            os.close(self._output)
+        sweep(self.tag)
+
+
+def start_nursery(python: str | None = None, preload: Sequence[str] = (), entry: str = ENTRY) -> Nursery:
+    """Start importing now; call from the main thread, as early as the interpreter of the ranks is known."""
+    return Nursery(python=python or sys.executable, preload=preload, entry=entry, tag=secrets.token_hex(8))

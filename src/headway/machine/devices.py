@@ -1,0 +1,118 @@
+"""Which GPUs a run takes, and who holds the others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Literal
+
+from headway.errors import CheckError
+from headway.machine.record import Gpu, GpuProcess, MachineReport
+from headway.units import size
+
+HELD_BYTES = 512 << 20
+"""A process that holds more than this is at work; a desktop or a monitor holds less."""
+UNSEEN_BYTES = 2 << 30
+"""Memory in use that no process we can see explains. Drivers reserve up to 0.6 GiB of a large GPU for themselves."""
+BUSY_PERCENT = 25
+"""A desktop draws up to a few per cent; training is above this in any sample of a second."""
+
+
+def is_free(gpu: Gpu) -> bool:
+    """Whether a run may take this GPU without asking: nobody else works on it."""
+    if gpu.lost:
+        return False
+    held = sum(process.held_bytes or 0 for process in gpu.processes)
+    unseen = (gpu.used_bytes or 0) - held
+    at_work = any(process.held_bytes is None or process.held_bytes > HELD_BYTES for process in gpu.processes)
+    # A process whose memory cannot be read (a container, WSL) counts by what the GPU says is in use.
+    if at_work and all(process.held_bytes is None for process in gpu.processes) and gpu.used_bytes is not None:
+        at_work = gpu.used_bytes > UNSEEN_BYTES
+    return not at_work and unseen <= UNSEEN_BYTES and (gpu.utilisation or 0) <= BUSY_PERCENT
+
+
+def can_use_gpus(report: MachineReport) -> bool:
+    """Whether the ranks' framework was built for GPUs at all."""
+    return report.framework.torch is None or report.framework.build != "cpu"
+
+
+def pick_devices(report: MachineReport, wanted: Literal["auto"] | int | Sequence[int]) -> tuple[int, ...]:
+    """Return the indexes of the GPUs to use; empty: train on CPU.
+
+    Auto takes every free GPU, a number takes that many free ones, and indexes are taken as they are, busy or not:
+    who names a GPU knows it.
+    """
+    if wanted == 0 or (not isinstance(wanted, str | int) and not wanted):
+        return ()
+    if wanted == "auto" and not (report.gpus and can_use_gpus(report)):
+        return ()
+    if not can_use_gpus(report):
+        raise CheckError("machine/torch-cannot-gpu", torch=report.framework.torch, wanted=_wanted(wanted))
+    free = [gpu for gpu in report.gpus if is_free(gpu)]
+    if wanted == "auto":
+        if not free:
+            raise CheckError("machine/no-free-gpu", total=len(report.gpus), holders=list_holders(report.gpus))
+        return tuple(gpu.index for gpu in free)
+    if isinstance(wanted, int):
+        return _pick_number(report, free, wanted)
+    assert not isinstance(wanted, str)
+    return _pick_named(report, tuple(wanted))
+
+
+def _pick_number(report: MachineReport, free: Sequence[Gpu], wanted: int) -> tuple[int, ...]:
+    if wanted > len(report.gpus):
+        raise CheckError("machine/too-few-gpus", wanted=wanted, here=len(report.gpus), list=list_gpus(report.gpus))
+    if wanted > len(free):
+        busy = [gpu for gpu in report.gpus if gpu not in free]
+        raise CheckError("machine/gpus-taken", wanted=wanted, free=len(free), holders=list_holders(busy))
+    # Equal GPUs first: one of another kind would make all the others wait in every step.
+    kinds = Counter((gpu.name, gpu.total_bytes) for gpu in free)
+    equal = [gpu for gpu in free if kinds[(gpu.name, gpu.total_bytes)] >= wanted]
+    if equal:
+        first = (equal[0].name, equal[0].total_bytes)
+        equal = [gpu for gpu in equal if (gpu.name, gpu.total_bytes) == first]
+    return tuple(gpu.index for gpu in (equal or free)[:wanted])
+
+
+def _pick_named(report: MachineReport, wanted: tuple[int, ...]) -> tuple[int, ...]:
+    by_index = {gpu.index: gpu for gpu in report.gpus}
+    for index in wanted:
+        if index not in by_index:
+            raise CheckError("machine/no-such-gpu", gpu=index, here=len(report.gpus), list=list_gpus(report.gpus))
+        if by_index[index].lost:
+            raise CheckError("machine/gpu-lost", gpu=index)
+    if len(set(wanted)) < len(wanted):
+        raise CheckError("machine/gpu-twice", wanted=_wanted(wanted))
+    return wanted
+
+
+def list_gpus(gpus: Sequence[Gpu]) -> str:
+    """Return what is there: `0 NVIDIA H100 80GB HBM3, 1 …`; `-` when there is nothing."""
+    return ", ".join(f"{gpu.index} {gpu.name or 'n/a'}" for gpu in gpus) or "-"
+
+
+def list_holders(gpus: Sequence[Gpu]) -> str:
+    """Return who holds which GPU: `0: ann, pid 4242 python, 70.1 GiB; 1: …`."""
+    return "; ".join(f"{gpu.index}: {describe_holders(gpu)}" for gpu in gpus) or "-"
+
+
+def describe_holders(gpu: Gpu) -> str:
+    """Return who holds one GPU, the largest first; without names, what is in use."""
+    if gpu.lost:
+        return "lost"
+    largest = sorted(gpu.processes, key=lambda one: -(one.held_bytes or 0))
+    named = ", ".join(_describe(process) for process in largest[:2])
+    more = f" (+{len(largest) - 2})" if len(largest) > 2 else ""
+    if named:
+        return named + more
+    busy = f", {gpu.utilisation} %" if gpu.utilisation is not None else ""
+    return f"{size(gpu.used_bytes)}{busy}"
+
+
+def _describe(process: GpuProcess) -> str:
+    words = [process.user, f"pid {process.pid}", process.name, size(process.held_bytes) if process.held_bytes else None]
+    return " ".join(word for word in words if word)
+
+
+def _wanted(wanted: object) -> str:
+    return ",".join(map(str, wanted)) if isinstance(wanted, tuple | list) else str(wanted)

@@ -1,0 +1,173 @@
+"""The record the machine stage hands on: what is here, and what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal
+
+Level = Literal["ok", "warn", "stop"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing worth saying about this machine; its words are the message of its code."""
+
+    code: str
+    level: Level
+    """`stop`: the run cannot start like this."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the finding as it stands in machine.json and in the event stream."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuProcess:
+    """A process that holds memory on a GPU."""
+
+    pid: int
+    user: str | None = None
+    """Its owner; none when the process lives outside this container."""
+    name: str | None = None
+    held_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """One GPU. An absent reading is None."""
+
+    index: int
+    """The N of `cuda:N` for a process that inherits this environment (CUDA_VISIBLE_DEVICES is applied)."""
+    physical: int
+    """Its number in the driver's own count."""
+    uuid: str | None = None
+    name: str | None = None
+    total_bytes: int | None = None
+    free_bytes: int | None = None
+    capability: tuple[int, int] | None = None
+    """Compute capability, (8, 0) for A100."""
+    utilisation: int | None = None
+    """Per cent of the last second in which a kernel ran."""
+    temperature_c: int | None = None
+    lost: bool = False
+    """The driver lists it and cannot talk to it."""
+    processes: tuple[GpuProcess, ...] = ()
+
+    @property
+    def used_bytes(self) -> int | None:
+        """Memory in use, by anyone."""
+        if self.total_bytes is None or self.free_bytes is None:
+            return None
+        return self.total_bytes - self.free_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Framework:
+    """The framework of the ranks' interpreter, read without importing it."""
+
+    python: str
+    """Path of the interpreter."""
+    python_version: str | None = None
+    """None: the interpreter could not be run."""
+    torch: str | None = None
+    """Version with its build tag, `2.13.0+cu128`; none: not installed."""
+    cuda: str | None = None
+    """CUDA version torch was built for; none: no CUDA in it."""
+    hip: str | None = None
+    """ROCm version torch was built for."""
+    trouble: str | None = None
+    """Why it could not be read."""
+
+    @property
+    def build(self) -> str | None:
+        """`cu128`, `rocm6.4` or `cpu`."""
+        if self.torch is None:
+            return None
+        if self.cuda:
+            return f"cu{self.cuda.replace('.', '')}"
+        return f"rocm{'.'.join(self.hip.split('.')[:2])}" if self.hip else "cpu"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineReport:
+    """What one machine offers to one run. An absent reading is None."""
+
+    host: str
+    os: str
+    kernel: str
+    python: str
+    cpu: str | None
+    """Model of the processor."""
+    cores: int
+    """Cores this process may use: affinity and cgroup quota applied."""
+    cores_host: int | None
+    """Cores of the whole machine."""
+    memory_bytes: int
+    """Memory this process may use: the machine's or the cgroup's, whichever is less."""
+    memory_free_bytes: int
+    shm_bytes: int | None
+    """Size of /dev/shm; none: there is none."""
+    shm_free_bytes: int | None
+    out: str
+    """Folder that will hold the run directories."""
+    disk_place: str
+    """Nearest part of `out` that exists: where the readings below were taken."""
+    disk_bytes: int | None
+    disk_free_bytes: int | None
+    disk_free_inodes: int | None
+    """None on file systems that do not count them."""
+    out_writable: bool
+    nofile: int | None
+    """Open files a process may have (soft limit); none: no limit."""
+    nofile_hard: int | None
+    framework: Framework
+    gpu_source: str | None = None
+    """Which source answered: `nvml`, `nvidia-smi`, `recorded`; none: no source is here."""
+    gpu_driver: str | None = None
+    """Version of the GPU driver."""
+    gpu_driver_cuda: str | None = None
+    """Newest CUDA version this driver can serve."""
+    gpu_trouble: str | None = None
+    """What the driver said when it could not answer."""
+    gpus: tuple[Gpu, ...] = ()
+    """The GPUs a rank would see, in the order it would see them."""
+    hidden_gpus: int = 0
+    """GPUs taken out of sight by CUDA_VISIBLE_DEVICES."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables of this process that matter to a run."""
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def can_run(self) -> bool:
+        """Whether nothing found here stops a run."""
+        return all(finding.level != "stop" for finding in self.findings)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record as it stands in machine.json."""
+        return {"schema": "machine/1", **asdict(self)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> MachineReport:
+        """Read the record back; keys of a newer version are passed over."""
+        values = _known(cls, data)
+        values["framework"] = Framework(**_known(Framework, values["framework"]))
+        values["gpus"] = tuple(gpu_from_json(gpu) for gpu in values.get("gpus", ()))
+        values["findings"] = tuple(Finding(**_known(Finding, one)) for one in values.get("findings", ()))
+        return cls(**values)
+
+
+def gpu_from_json(data: Mapping[str, Any]) -> Gpu:
+    """Read one GPU back."""
+    values = _known(Gpu, data)
+    if values.get("capability") is not None:
+        major, minor = values["capability"]
+        values["capability"] = (int(major), int(minor))
+    values["processes"] = tuple(GpuProcess(**_known(GpuProcess, one)) for one in values.get("processes", ()))
+    return Gpu(**values)
+
+
+def _known(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
+    names = {f.name for f in fields(cls)}
+    return {key: value for key, value in data.items() if key in names}

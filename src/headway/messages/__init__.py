@@ -1,0 +1,58 @@
+"""Every sentence a person reads, by code, in Chinese and English.
+
+A code is `stage/what`; its texts live in `messages/<stage>.py`, both languages side by side, so that a change
+to one is seen beside the other. Placeholders are `{name}`; a test compares them between the languages.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["LANGUAGES", "Language", "Text", "find_text", "hint", "language", "say", "set_language"]
+
+Language = Literal["en", "zh"]
+LANGUAGES: tuple[Language, ...] = ("en", "zh")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """One message in both languages, with what to do about it when there is something to do."""
+
+    en: str
+    zh: str
+    en_hint: str = ""
+    zh_hint: str = ""
+
+
+_current: list[Language] = ["en"]
+
+
+def set_language(lang: Language) -> None:
+    """Choose the language of every later message of this process."""
+    _current[0] = lang
+
+
+def language() -> Language:
+    """Return the language in use."""
+    return _current[0]
+
+
+def find_text(code: str) -> Text:
+    """Return both texts of a code."""
+    stage = code.partition("/")[0]
+    texts: dict[str, Text] = importlib.import_module(f"headway.messages.{stage}").TEXTS
+    return texts[code]
+
+
+def say(code: str, lang: Language | None = None, **facts: object) -> str:
+    """Return the text of a code with its facts filled in."""
+    text = find_text(code)
+    return (text.zh if (lang or language()) == "zh" else text.en).format_map(facts)
+
+
+def hint(code: str, lang: Language | None = None, **facts: object) -> str:
+    """Return what to do about a code, or an empty text."""
+    text = find_text(code)
+    return (text.zh_hint if (lang or language()) == "zh" else text.en_hint).format_map(facts)

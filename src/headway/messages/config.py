@@ -1,0 +1,504 @@
+"""Texts of the config stage and of `headway config`."""
+
+from __future__ import annotations
+
+from headway.messages import Text
+
+_EXPLAIN = "headway config explain {key}"
+
+TEXTS: dict[str, Text] = {
+    # the frame around all problems
+    "config/problems": Text(en="the config has {num} problems", zh="配置有 {num} 处问题"),
+    "config/one-problem": Text(en="the config has one problem", zh="配置有 1 处问题"),
+    "config/more": Text(en="… and {num} more", zh="……另有 {num} 处"),
+    "config/place-command-line": Text(en="command line", zh="命令行"),
+    "config/place-environment": Text(en="environment {name}", zh="环境变量 {name}"),
+    "config/place-preset": Text(en="preset {name}", zh="预设 {name}"),
+    "config/place-recipe": Text(en="recipe {name}", zh="配方 {name}"),
+    # keys
+    "config/unknown-key": Text(
+        en="unknown key {key}",
+        zh="未知的键 {key}",
+        en_hint="remove it; all keys: headway config schema",
+        zh_hint="删掉它；查看所有键：headway config schema",
+    ),
+    "config/unknown-key-near": Text(
+        en="unknown key {key}; the nearest is {nearest}",
+        zh="未知的键 {key}；最接近的是 {nearest}",
+        en_hint="type: {typed}",
+        zh_hint="改为：{typed}",
+    ),
+    "config/ambiguous-key": Text(
+        en="{key} may mean any of {others}",
+        zh="{key} 可以指 {others} 中的任何一个",
+        en_hint="type the whole key, for example: {typed}",
+        zh_hint="写出完整的键，例如：{typed}",
+    ),
+    "config/ignored": Text(en="{place}: {key} has no effect: {reason}", zh="{place}：{key} 不起作用：{reason}"),
+    "config/ignored-key": Text(
+        en="{key} is a key of the guide that has no effect in recipe {recipe}",
+        zh="{key} 是指南中的键，在配方 {recipe} 中不起作用",
+    ),
+    "config/duplicate-key": Text(
+        en="{key} is set twice; the first time at line {line}, column {column}",
+        zh="{key} 设置了两次；第一次在第 {line} 行第 {column} 列",
+        en_hint="remove one of the two",
+        zh_hint="删掉其中一处",
+    ),
+    "config/set-twice": Text(
+        en="{key} is set twice under two names; the first time at {first}",
+        zh="{key} 以两个名字设置了两次；第一次在 {first}",
+        en_hint="remove one of the two",
+        zh_hint="删掉其中一处",
+    ),
+    "config/key-not-text": Text(
+        en="a key must be a plain word or a text",
+        zh="键必须是普通单词或字符串",
+        en_hint="type: name: value",
+        zh_hint="写成：name: value",
+    ),
+    "config/not-a-section": Text(
+        en="{key} is a section, but a single value is given",
+        zh="{key} 是一个部分，这里却给了单个值",
+        en_hint="its keys: " + _EXPLAIN,
+        zh_hint="查看其中的键：" + _EXPLAIN,
+    ),
+    "config/not-a-table": Text(
+        en="the file must hold keys and values at its top level",
+        zh="文件最外层必须是键和值",
+        en_hint="for example: depth: 12",
+        zh_hint="例如：depth: 12",
+    ),
+    "config/missing": Text(
+        en="{key} is not set and has no default",
+        zh="没有设置 {key}，它也没有默认值",
+        en_hint="type: {typed}",
+        zh_hint="写上：{typed}",
+    ),
+    # values
+    "config/wrong-value": Text(
+        en="{key} is {got}, but must be {wanted}",
+        zh="{key} 的值是 {got}，但必须是 {wanted}",
+        en_hint=_EXPLAIN,
+        zh_hint=_EXPLAIN,
+    ),
+    "config/quoted": Text(
+        en="{key} is the text {got}, but must be {wanted}",
+        zh="{key} 的值是字符串 {got}，但必须是 {wanted}",
+        en_hint="remove the quotes: {typed}",
+        zh_hint="去掉引号：{typed}",
+    ),
+    "config/yes-no": Text(
+        en="{key} is the text {got}, but must be {wanted}",
+        zh="{key} 的值是字符串 {got}，但必须是 {wanted}",
+        en_hint="yes, no, on and off are plain words in YAML 1.2; type: {typed}",
+        zh_hint="在 YAML 1.2 中 yes、no、on、off 只是普通单词；改为：{typed}",
+    ),
+    "config/not-a-choice": Text(
+        en="{key} is {got}, but must be {wanted}",
+        zh="{key} 的值是 {got}，但必须是 {wanted}",
+        en_hint="type: {typed}",
+        zh_hint="改为：{typed}",
+    ),
+    "config/not-whole": Text(
+        en="{key} is {got}, but must be {wanted}",
+        zh="{key} 的值是 {got}，但必须是 {wanted}",
+        en_hint="write it as a whole number: {typed}",
+        zh_hint="写成整数：{typed}",
+    ),
+    "config/needs-quotes": Text(
+        en="{key} is {got}, but must be {wanted}",
+        zh="{key} 的值是 {got}，但必须是 {wanted}",
+        en_hint="put it in quotes: {typed}",
+        zh_hint="加上引号：{typed}",
+    ),
+    "config/refused": Text(
+        en="{key} does not pass: {why}", zh="{key} 未通过检查：{why}", en_hint=_EXPLAIN, zh_hint=_EXPLAIN
+    ),
+    "config/not-a-number": Text(
+        en="NaN and infinity are no numbers to train with",
+        zh="NaN 和无穷大不能用作设置",
+        en_hint="type a finite number, or null for none",
+        zh_hint="改为有限的数；表示“无”请写 null",
+    ),
+    "config/number-too-large": Text(
+        en="the number is infinite or too large for 64 bits",
+        zh="数值为无穷大或超出 64 位",
+        en_hint="whole numbers end at 9223372036854775807, others at 1.8e308",
+        zh_hint="整数最大为 9223372036854775807，小数最大约为 1.8e308",
+    ),
+    "config/half-character": Text(
+        en="the text holds half a character (a lone surrogate such as \\ud800)",
+        zh="字符串里有半个字符（孤立的代理项，如 \\ud800）",
+        en_hint="type the character itself",
+        zh_hint="直接写出该字符",
+    ),
+    # kinds of value
+    "config/type-bool": Text(en="true or false", zh="true 或 false"),
+    "config/type-int": Text(en="a whole number{bounds}", zh="整数{bounds}"),
+    "config/type-float": Text(en="a number{bounds}", zh="数{bounds}"),
+    "config/type-text": Text(en="a text", zh="字符串"),
+    "config/type-null": Text(en="null", zh="null"),
+    "config/type-list": Text(en="a list", zh="列表"),
+    "config/type-table": Text(en="a table", zh="表"),
+    "config/type-any": Text(en="any value", zh="任意值"),
+    "config/type-section": Text(en="a section", zh="一个部分"),
+    "config/type-word": Text(en="{choices}", zh="{choices}"),
+    "config/type-choice": Text(en="one of {choices}", zh="以下之一（{choices}）"),
+    "config/type-or": Text(en="{left} or {right}", zh="{left} 或 {right}"),
+    # presets and recipes
+    "config/no-preset": Text(
+        en="recipe {recipe} has no preset {name}",
+        zh="配方 {recipe} 没有预设 {name}",
+        en_hint="type one of: {known}",
+        zh_hint="可选：{known}",
+    ),
+    "config/other-recipe": Text(
+        en="the config is for recipe {wanted}, but recipe {given} was asked for",
+        zh="配置属于配方 {wanted}，但要运行的是配方 {given}",
+        en_hint="leave one of the two out",
+        zh_hint="去掉其中一个",
+    ),
+    # words
+    "config/not-a-setting": Text(
+        en="{word} is no setting of the form key=value",
+        zh="{word} 不是 key=value 形式的设置",
+        en_hint="type: {typed}",
+        zh_hint="改为：{typed}",
+    ),
+    "config/set-without-word": Text(
+        en="--set stands last, with no key=value after it",
+        zh="--set 在末尾，后面没有 key=value",
+        en_hint="type: --set key=value",
+        zh_hint="改为：--set key=value",
+    ),
+    # secrets
+    "config/secret": Text(
+        en="{key} holds a secret ({kind}); configs are saved with the run and shown in reports",
+        zh="{key} 里是密钥（{kind}）；配置会随运行保存并显示在报告中",
+        en_hint="remove it, make a new one if the file was shared, and pass it by environment: export {variable}=…",
+        zh_hint="把它删掉（文件若已共享，请更换密钥），改用环境变量：export {variable}=…",
+    ),
+    "config/secret-in-file": Text(
+        en="{key} holds a secret ({kind}); configs are saved with the run and shown in reports",
+        zh="{key} 里是密钥（{kind}）；配置会随运行保存并显示在报告中",
+        en_hint="keep it in a file only you can read (chmod 600) and give the path of that file",
+        zh_hint="把它存到只有自己可读的文件（chmod 600），配置里只写该文件的路径",
+    ),
+    "config/secret-in-address": Text(
+        en="{key} holds a secret ({kind}); configs are saved with the run and shown in reports",
+        zh="{key} 里是密钥（{kind}）；配置会随运行保存并显示在报告中",
+        en_hint="write the address without user:password@ and put the password into ~/.netrc (chmod 600)",
+        zh_hint="地址里不要写 user:password@，把密码放进 ~/.netrc（chmod 600）",
+    ),
+    "config/secret-by-name": Text(en="by the name of the key", zh="从键名判断"),
+    "config/secret-hugging-face": Text(en="Hugging Face token", zh="Hugging Face 令牌"),
+    "config/secret-anthropic": Text(en="Anthropic API key", zh="Anthropic API 密钥"),
+    "config/secret-openai": Text(en="OpenAI API key", zh="OpenAI API 密钥"),
+    "config/secret-github": Text(en="GitHub token", zh="GitHub 令牌"),
+    "config/secret-gitlab": Text(en="GitLab token", zh="GitLab 令牌"),
+    "config/secret-aws": Text(en="AWS access key", zh="AWS 访问密钥"),
+    "config/secret-slack": Text(en="Slack token", zh="Slack 令牌"),
+    "config/secret-google": Text(en="Google API key", zh="Google API 密钥"),
+    "config/secret-private-key": Text(en="private key", zh="私钥"),
+    "config/secret-password": Text(en="password in an address", zh="地址中的密码"),
+    # files
+    "config/no-file": Text(
+        en="no such file",
+        zh="文件不存在",
+        en_hint="write a first one: headway config show > run.yaml",
+        zh_hint="先生成一份：headway config show > run.yaml",
+    ),
+    "config/no-file-but": Text(
+        en="no such file", zh="文件不存在", en_hint="type: {nearest}", zh_hint="改为：{nearest}"
+    ),
+    "config/no-folder": Text(
+        en="no such file, and no folder {folder} that can be read",
+        zh="文件不存在，文件夹 {folder} 也不存在或无法读取",
+        en_hint="check the path: ls {folder}",
+        zh_hint="检查路径：ls {folder}",
+    ),
+    "config/unreadable": Text(
+        en="the file cannot be read: {why}",
+        zh="无法读取文件：{why}",
+        en_hint="check it: ls -l",
+        zh_hint="检查权限：ls -l",
+    ),
+    "config/is-directory": Text(
+        en="this is a folder, not a config file",
+        zh="这是文件夹，不是配置文件",
+        en_hint="type the path of a .yaml, .json, .toml or .py file",
+        zh_hint="写出 .yaml、.json、.toml 或 .py 文件的路径",
+    ),
+    "config/is-run-directory": Text(
+        en="this is a folder, not a config file",
+        zh="这是文件夹，不是配置文件",
+        en_hint="type: {inside}",
+        zh_hint="改为：{inside}",
+    ),
+    "config/not-a-file": Text(
+        en="this is a pipe or a device, not a regular file",
+        zh="这是管道或设备，不是普通文件",
+        en_hint="save the config to a file first",
+        zh_hint="先把配置保存成文件",
+    ),
+    "config/too-large": Text(
+        en="the file has {have}, but a config has at most {limit}",
+        zh="文件大小为 {have}，配置文件最大为 {limit}",
+        en_hint="give the path of the config, not of the data; put long lists into a file that the config names",
+        zh_hint="请给出配置文件的路径，而不是数据文件；长列表请放进单独的文件，在配置中写它的路径",
+    ),
+    "config/unknown-format": Text(
+        en="a file ending in {suffix} is not read as a config",
+        zh="以 {suffix} 结尾的文件不能作为配置",
+        en_hint="use one of: {known}",
+        zh_hint="可用的后缀：{known}",
+    ),
+    "config/encoding": Text(
+        en="the file is {encoding}, but must be UTF-8",
+        zh="文件编码是 {encoding}，必须是 UTF-8",
+        en_hint="convert it: iconv -f {encoding} -t UTF-8 {path} > new && mv new {path}",
+        zh_hint="转换编码：iconv -f {encoding} -t UTF-8 {path} > new && mv new {path}",
+    ),
+    "config/not-utf8": Text(
+        en="byte {byte} is not UTF-8",
+        zh="字节 {byte} 不是 UTF-8",
+        en_hint="convert it, if it is GBK: iconv -f GBK -t UTF-8 {path} > new && mv new {path}",
+        zh_hint="如果文件是 GBK 编码，请转换：iconv -f GBK -t UTF-8 {path} > new && mv new {path}",
+    ),
+    "config/nul-byte": Text(
+        en="the file holds a NUL byte ({letter}), so it is no text",
+        zh="文件含有 NUL 字节（{letter}），不是文本",
+        en_hint="save it as UTF-8 text",
+        zh_hint="请另存为 UTF-8 文本",
+    ),
+    "config/unprintable": Text(
+        en="the file holds the unprintable character {letter}",
+        zh="文件含有不可见的控制字符 {letter}",
+        en_hint="delete it",
+        zh_hint="删掉它",
+    ),
+    "config/too-deep": Text(
+        en="nesting is deeper than {limit} levels",
+        zh="嵌套超过 {limit} 层",
+        en_hint="keys of a config are at most a few levels deep; see headway config show",
+        zh_hint="配置的键只有几层；参见 headway config show",
+    ),
+    "config/too-many-values": Text(
+        en="there are more than {limit} keys and values (an alias counts as often as it is used)",
+        zh="键和值超过 {limit} 个（别名每用一次计一次）",
+        en_hint="put long lists into a file that the config names",
+        zh_hint="长列表请放进单独的文件，在配置中写它的路径",
+    ),
+    # YAML
+    "config/yaml-syntax": Text(
+        en="this is not YAML: {why}",
+        zh="不是合法的 YAML：{why}",
+        en_hint="check the indentation and the quotes of this line and the one above",
+        zh_hint="检查这一行和上一行的缩进与引号",
+    ),
+    "config/yaml-escape": Text(
+        en="an escape (\\U…) names a character past U+10FFFF",
+        zh="转义（\\U…）超出 U+10FFFF，不存在这样的字符",
+        en_hint="type the character itself",
+        zh_hint="直接写出该字符",
+    ),
+    "config/yaml-tab": Text(
+        en="a tab stands where YAML wants spaces",
+        zh="YAML 缩进只能用空格，这里是制表符",
+        en_hint="replace it: expand -t 2 FILE",
+        zh_hint="替换成空格：expand -t 2 FILE",
+    ),
+    "config/yaml-colon": Text(
+        en="a second `: ` stands in this line",
+        zh="这一行里有第二个“: ”",
+        en_hint="put the text in quotes, or check the indentation of the line above",
+        zh_hint="给文本加引号，或检查上一行的缩进",
+    ),
+    "config/yaml-no-colon": Text(
+        en="a key has no `:` after it", zh="键后面缺少“:”", en_hint="type: key: value", zh_hint="写成：key: value"
+    ),
+    "config/yaml-open-quote": Text(
+        en="a quote is opened and never closed", zh="引号没有闭合", en_hint="close it", zh_hint="补上引号"
+    ),
+    "config/yaml-no-anchor": Text(
+        en="an alias (*) names an anchor that is not above it: {why}",
+        zh="别名（*）引用的锚点在它上面不存在：{why}",
+        en_hint="put the text in quotes if the * is part of it",
+        zh_hint="如果 * 是文本的一部分，请加引号",
+    ),
+    "config/yaml-endless-alias": Text(
+        en="alias *{name} stands inside its own anchor",
+        zh="别名 *{name} 位于它自己的锚点之内",
+        en_hint="remove it",
+        zh_hint="删掉它",
+    ),
+    "config/yaml-merge": Text(
+        en="merge keys (<<) are not part of YAML 1.2",
+        zh="合并键（<<）不属于 YAML 1.2",
+        en_hint="write the keys out, or start from a preset: preset: NAME",
+        zh_hint="把键逐一写出，或从预设开始：preset: NAME",
+    ),
+    "config/yaml-tag": Text(
+        en="the tag {tag} is not read; values are plain YAML",
+        zh="不读取标签 {tag}；值只能是普通 YAML",
+        en_hint="remove the tag",
+        zh_hint="删掉标签",
+    ),
+    "config/yaml-two-documents": Text(
+        en="a second document begins here",
+        zh="这里开始了第二个文档",
+        en_hint="keep one document a file",
+        zh_hint="每个文件只写一个文档",
+    ),
+    "config/yaml-version": Text(
+        en="the file says YAML {version}, but configs are read as YAML 1.2",
+        zh="文件声明为 YAML {version}，但配置按 YAML 1.2 读取",
+        en_hint="remove the %YAML line; then check that yes, no and numbers with leading zeros mean what you think",
+        zh_hint="删掉 %YAML 行，并检查 yes、no 和以 0 开头的数字是否符合预期",
+    ),
+    # JSON
+    "config/json-after-end": Text(
+        en="something stands after the end of the JSON value",
+        zh="JSON 值结束之后还有内容",
+        en_hint="check the brackets above",
+        zh_hint="检查前面的括号",
+    ),
+    "config/json-open-comment": Text(
+        en="a comment is opened by /* and never closed",
+        zh="注释 /* 没有结束",
+        en_hint="close it by */",
+        zh_hint="用 */ 结束注释",
+    ),
+    "config/json-open-quote": Text(
+        en="a text is opened and not closed in its line",
+        zh="字符串在本行没有闭合",
+        en_hint='close it by "; a line break inside a text is \\n',
+        zh_hint='用 " 闭合；字符串里的换行写作 \\n',
+    ),
+    "config/json-single-quote": Text(
+        en="JSON has no single quotes", zh="JSON 不使用单引号", en_hint='use "', zh_hint='改用 "'
+    ),
+    "config/json-bare-word": Text(
+        en="{word} is no JSON value",
+        zh="{word} 不是 JSON 值",
+        en_hint='put it in quotes: "{word}"',
+        zh_hint='加上引号："{word}"',
+    ),
+    "config/json-bare-key": Text(
+        en="the key {word} has no quotes", zh="键 {word} 没有引号", en_hint='type: "{word}":', zh_hint='写成："{word}":'
+    ),
+    "config/json-no-value": Text(
+        en="a value should stand here, but got {got}",
+        zh="这里应是一个值，却是 {got}",
+        en_hint="type a value",
+        zh_hint="补上值",
+    ),
+    "config/json-no-key": Text(
+        en="a key in quotes should stand here, but got {got}",
+        zh="这里应是带引号的键，却是 {got}",
+        en_hint='type: "key": value',
+        zh_hint='写成："key": value',
+    ),
+    "config/json-no-colon": Text(
+        en="`:` should follow the key {key}, but got {got}",
+        zh="键 {key} 后面应是“:”，却是 {got}",
+        en_hint="type :",
+        zh_hint="补上 :",
+    ),
+    "config/json-no-comma": Text(
+        en="`,` or `{closing}` should stand here, but got {got}",
+        zh="这里应是“,”或“{closing}”，却是 {got}",
+        en_hint="type , after the value before it",
+        zh_hint="在前一个值后面补上 ,",
+    ),
+    "config/json-escape": Text(
+        en="the text holds an escape JSON does not have",
+        zh="字符串含有 JSON 没有的转义",
+        en_hint="write a backslash as \\\\",
+        zh_hint="反斜杠写作 \\\\",
+    ),
+    # TOML
+    "config/toml-syntax": Text(
+        en="this is not TOML: {why}",
+        zh="不是合法的 TOML：{why}",
+        en_hint='texts need quotes: name = "value"',
+        zh_hint='字符串要加引号：name = "value"',
+    ),
+    "config/toml-date": Text(
+        en="no key takes a date or a time", zh="没有键接受日期或时间", en_hint="put it in quotes", zh_hint="加上引号"
+    ),
+    # .py
+    "config/py-syntax": Text(
+        en="this is not Python: {why}",
+        zh="不是合法的 Python：{why}",
+        en_hint="one assignment a line: depth = 12",
+        zh_hint="每行一个赋值：depth = 12",
+    ),
+    "config/py-not-plain": Text(
+        en="{what} is not read: a .py config is parsed, never executed",
+        zh="不读取 {what}：.py 配置只解析，从不执行",
+        en_hint="use numbers, texts, lists, dicts, names from above and + - * / // % **",
+        zh_hint="只能用数字、字符串、列表、字典、前面的名字以及 + - * / // % **",
+    ),
+    "config/py-no-name": Text(
+        en="{name} is not assigned above",
+        zh="{name} 在前面没有赋值",
+        en_hint='texts need quotes: "{name}"',
+        zh_hint='字符串要加引号："{name}"',
+    ),
+    "config/py-name-not-simple": Text(
+        en="{name} is a list or a dict; only single values can be used by name",
+        zh="{name} 是列表或字典；只有单个值可以按名字引用",
+        en_hint="write it out",
+        zh_hint="直接写出内容",
+    ),
+    "config/py-not-a-number": Text(
+        en="arithmetic is for real numbers only",
+        zh="只能对实数做运算",
+        en_hint="write the result out",
+        zh_hint="直接写出结果",
+    ),
+    "config/py-zero-division": Text(
+        en="this divides by zero", zh="除数为零", en_hint="write the result out", zh_hint="直接写出结果"
+    ),
+    # commands
+    "config/help": Text(
+        en="Show, describe and explain what a run may ask for.\n\n"
+        "Examples:\n  headway config show nanochat preset=balanced\n  headway config explain batch.total",
+        zh="显示和解释一次训练可用的配置。\n\n"
+        "示例：\n  headway config show nanochat preset=balanced\n  headway config explain batch.total",
+    ),
+    "config/help-show": Text(
+        en="Print the resolved config as YAML that can be run again.\n\n"
+        "SOURCE is a recipe or a file; later key=value settings win over both.\n\n"
+        "Examples:\n"
+        "  headway config show nanochat depth=12 gpus=2 > run.yaml\n  headway config show run.yaml --origins",
+        zh="以 YAML 打印最终配置，可直接再次运行。\n\n"
+        "SOURCE 是配方或文件；其后的 key=value 优先于两者。\n\n"
+        "示例：\n  headway config show nanochat depth=12 gpus=2 > run.yaml\n  headway config show run.yaml --origins",
+    ),
+    "config/help-schema": Text(
+        en="Print the JSON Schema of a recipe's config, for editors.\n\n"
+        "Example:\n  headway config schema nanochat > headway.schema.json",
+        zh="打印某个配方的 JSON Schema，供编辑器使用。\n\n"
+        "示例：\n  headway config schema nanochat > headway.schema.json",
+    ),
+    "config/help-explain": Text(
+        en="Explain one key: what it is, what it takes, its default and the guide's names for it.\n\n"
+        "Examples:\n  headway config explain batch.total\n  headway config explain device_batch_size --recipe nanochat",
+        zh="解释一个键：含义、取值、默认值以及指南中的名字。\n\n"
+        "示例：\n  headway config explain batch.total\n  headway config explain device_batch_size --recipe nanochat",
+    ),
+    "config/help-json": Text(en="print one JSON object", zh="输出一个 JSON 对象"),
+    "config/help-origins": Text(en="say after each value where it came from", zh="在每个值后注明来源"),
+    "config/help-recipe": Text(en="recipe whose keys are meant", zh="指定配方"),
+    "config/warning": Text(en="warning", zh="警告"),
+    "config/label-type": Text(en="takes", zh="取值"),
+    "config/label-default": Text(en="default", zh="默认"),
+    "config/label-required": Text(en="must be set", zh="必须设置"),
+    "config/label-aliases": Text(en="in the guide", zh="指南中称为"),
+    "config/label-preset": Text(en="preset {name}", zh="预设 {name}"),
+    "config/label-keys": Text(en="keys", zh="键"),
+    "config/label-set": Text(en="set it", zh="设置方法"),
+}

@@ -1,0 +1,124 @@
+"""Texts of the classes of failure."""
+
+from __future__ import annotations
+
+from headway.messages import Text
+
+TEXTS: dict[str, Text] = {
+    "diagnose/device-out-of-memory": Text(
+        en="the GPU ran out of memory: {text}",
+        zh="GPU 显存不足：{text}",
+        en_hint="lower batch.per_device (the total batch stays the same), or set train.activation_checkpoint=true",
+        zh_hint="减小 batch.per_device（总批量不变），或设置 train.activation_checkpoint=true",
+    ),
+    "diagnose/host-out-of-memory": Text(
+        en="the machine's memory ran out: {text}",
+        zh="主机内存不足：{text}",
+        en_hint="lower batch.per_device or parallel.workers, or give the job more memory",
+        zh_hint="减小 batch.per_device 或 parallel.workers，或给作业更多内存",
+    ),
+    "diagnose/host-oom-kill": Text(
+        en="killed by the kernel because memory ran out ({signal})",
+        zh="主机内存耗尽，被内核终止（{signal}）",
+        en_hint="lower batch.per_device or parallel.workers, or give the job more memory",
+        zh_hint="减小 batch.per_device 或 parallel.workers，或给作业更多内存",
+    ),
+    "diagnose/shared-memory-full": Text(
+        en="shared memory (/dev/shm) is full: {text}",
+        zh="共享内存（/dev/shm）已满：{text}",
+        en_hint="set parallel.workers=0, or start the container with a larger --shm-size",
+        zh_hint="设置 parallel.workers=0，或用更大的 --shm-size 启动容器",
+    ),
+    "diagnose/disk-full": Text(
+        en="the disk is full: {text}",
+        zh="磁盘已满：{text}",
+        en_hint="free some space (headway ckpt prune), then headway resume",
+        zh_hint="腾出空间（headway ckpt prune），再运行 headway resume",
+    ),
+    "diagnose/process-limit": Text(
+        en="a limit on files or processes was reached: {text}",
+        zh="达到了文件数或进程数上限：{text}",
+        en_hint="raise it (ulimit -n 65535; ulimit -u unlimited) or lower parallel.workers",
+        zh_hint="提高上限（ulimit -n 65535; ulimit -u unlimited），或减小 parallel.workers",
+    ),
+    "diagnose/port-in-use": Text(
+        en="a network port was taken by another process: {text}",
+        zh="网络端口被其他进程占用：{text}",
+    ),
+    "diagnose/worker-died": Text(
+        en="a data loader process died: {text}",
+        zh="数据加载进程意外退出：{text}",
+        en_hint="run once with parallel.workers=0 to see its own error",
+        zh_hint="用 parallel.workers=0 运行一次，以看到它自己的报错",
+    ),
+    "diagnose/connection-lost": Text(
+        en="lost the connection to another rank: {text}",
+        zh="与其他 rank 的连接中断：{text}",
+    ),
+    "diagnose/device-error": Text(
+        en="the GPU reported an error: {text}",
+        zh="GPU 报告错误：{text}",
+        en_hint="look at nvidia-smi and dmesg for Xid lines; leave this GPU out with parallel.gpus",
+        zh_hint="查看 nvidia-smi 与 dmesg 中的 Xid 信息；可用 parallel.gpus 避开这块 GPU",
+    ),
+    "diagnose/import-error": Text(
+        en="a module could not be imported: {text}",
+        zh="模块导入失败：{text}",
+        en_hint="install it into the interpreter of the ranks (see env.python)",
+        zh_hint="把它安装到 rank 所用的解释器中（见 env.python）",
+    ),
+    "diagnose/missing-file": Text(
+        en="a file is missing: {text}",
+        zh="缺少文件：{text}",
+        en_hint="check the paths in the task section: headway config show",
+        zh_hint="检查 task 部分的路径：headway config show",
+    ),
+    "diagnose/python-exception": Text(
+        en="{type}: {text}",
+        zh="{type}：{text}",
+        en_hint="the same step would fail again, so nothing was retried; repair it, then headway resume",
+        zh_hint="重试同一步仍会失败，因此没有重试；修复后运行 headway resume",
+    ),
+    "diagnose/killed": Text(
+        en="killed from outside ({signal})",
+        zh="被外部终止（{signal}）",
+    ),
+    "diagnose/crashed": Text(
+        en="crashed in native code ({signal})",
+        zh="本地代码崩溃（{signal}）",
+        en_hint="the last lines of its log name the place",
+        zh_hint="其日志的最后几行指出了位置",
+    ),
+    "diagnose/exited": Text(
+        en="ended with exit code {exit} and no word why",
+        zh="以退出码 {exit} 结束，没有说明原因",
+        en_hint="the last lines of its log may say more",
+        zh_hint="其日志的最后几行或许有更多信息",
+    ),
+    "diagnose/early-exit": Text(
+        en="ended with exit code 0 before training was finished",
+        zh="训练尚未完成就以退出码 0 结束",
+        en_hint="look for sys.exit or os._exit in the task's code",
+        zh_hint="检查任务代码中的 sys.exit 或 os._exit",
+    ),
+    "diagnose/no-step": Text(
+        en="said it was done without finishing a single step",
+        zh="一步都没有完成就报告训练结束",
+        en_hint="check train.steps and the size of the data",
+        zh_hint="检查 train.steps 与数据量",
+    ),
+    "diagnose/nursery-died": Text(
+        en="the process the ranks are forked from died ({signal})",
+        zh="派生各 rank 的进程意外退出（{signal}）",
+    ),
+    "diagnose/unknown-end": Text(
+        en="it is gone, and nobody could say how it ended",
+        zh="进程已消失，无法得知其结束方式",
+    ),
+    "diagnose/fork-failed": Text(
+        en="the rank could not be started: {text}",
+        zh="无法启动该 rank：{text}",
+        en_hint="raise the limit on processes (ulimit -u) or free memory",
+        zh_hint="提高进程数上限（ulimit -u），或释放内存",
+    ),
+}

@@ -1,0 +1,50 @@
+"""What the engine says."""
+
+from __future__ import annotations
+
+from headway.messages import Text
+
+TEXTS = {
+    "engine/not-finite": Text(
+        en="the {what} of step {step} is not a finite number; first on rank {rank}, samples {samples}",
+        zh="第 {step} 步的 {what} 不是有限数；最先出现在 rank {rank}，样本 {samples}",
+        en_hint="look at these samples, lower lr.base, or set guard.policy=skip or guard.policy=rollback",
+        zh_hint="检查这些样本、调低 lr.base，或设 guard.policy=skip 或 guard.policy=rollback",
+    ),
+    "engine/not-finite-limit": Text(
+        en="the {what} of step {step} is not a finite number (rank {rank}, samples {samples}); guard.limit={limit} is used up",
+        zh="第 {step} 步的 {what} 不是有限数（rank {rank}，样本 {samples}）；已超过 guard.limit={limit} 次",
+        en_hint="the run does not recover by itself: lower lr.base or look at the data",
+        zh_hint="训练无法自行恢复：请调低 lr.base 或检查数据",
+    ),
+    "engine/nothing-to-roll-back": Text(
+        en="the {what} of step {step} is not a finite number (rank {rank}, samples {samples}) and no checkpoint exists yet",
+        zh="第 {step} 步的 {what} 不是有限数（rank {rank}，样本 {samples}），而且还没有任何检查点可回退",
+        en_hint="save earlier (save.every=…) or set guard.policy=skip",
+        zh_hint="更早保存（save.every=…）或设 guard.policy=skip",
+    ),
+    "engine/data-changed": Text(
+        en="the training data is not the one this run began with ({before} samples then, {now} now)",
+        zh="训练数据与本次训练开始时的不同（当时 {before} 个样本，现在 {now} 个）",
+        en_hint="restore the data, or start a new run with `headway train`",
+        zh_hint="恢复原来的数据，或用 `headway train` 开始新的训练",
+    ),
+    "engine/no-checkpoint": Text(
+        en="run {run} has no checkpoint that verifies",
+        zh="训练 {run} 没有任何能通过校验的检查点",
+        en_hint="train first: headway train",
+        zh_hint="请先训练：headway train",
+    ),
+    "engine/no-such-step": Text(
+        en="run {run} has no checkpoint of step {step}",
+        zh="训练 {run} 没有第 {step} 步的检查点",
+        en_hint="headway ckpt list {run} shows what is there",
+        zh_hint="用 headway ckpt list {run} 查看已有的检查点",
+    ),
+    "engine/cannot-predict": Text(
+        en="recipe {recipe} has no predict",
+        zh="配方 {recipe} 没有 predict",
+        en_hint="headway eval measures it",
+        zh_hint="用 headway eval 评测",
+    ),
+}

@@ -1,0 +1,117 @@
+"""Texts of starting and supervising."""
+
+from __future__ import annotations
+
+from headway.messages import Text
+
+TEXTS: dict[str, Text] = {
+    "launch/already-supervised": Text(
+        en="{run} is supervised already, by process {pid} on {host}",
+        zh="{run} 已有监控进程：{host} 上的进程 {pid}",
+        en_hint="watch it with: headway watch {run}",
+        zh_hint="查看进度：headway watch {run}",
+    ),
+    "launch/lease-elsewhere": Text(
+        en="{run} is supervised by process {pid} on {host}, last seen {age} s ago",
+        zh="{run} 由 {host} 上的进程 {pid} 监控，{age} 秒前仍有心跳",
+        en_hint="stop it there, or try again a minute after that machine has gone",
+        zh_hint="在那台机器上停止它；若机器已下线，一分钟后再试",
+    ),
+    "launch/lease-taken-over": Text(
+        en="the supervisor before this one (process {pid} on {host}) is gone; its run is taken over",
+        zh="原监控进程（{host} 上的进程 {pid}）已不存在，现由本进程接管",
+    ),
+    "launch/not-running": Text(
+        en="nobody supervises {run} on this machine",
+        zh="本机没有进程在监控 {run}",
+        en_hint="see where it stands with: headway runs",
+        zh_hint="查看状态：headway runs",
+    ),
+    "launch/import-failed": Text(
+        en="the ranks' interpreter {python} could not import what it needs: {text}",
+        zh="rank 所用的解释器 {python} 导入失败：{text}",
+        en_hint="install it there with: {python} -m pip install …",
+        zh_hint="在该环境中安装：{python} -m pip install …",
+    ),
+    "launch/no-headway": Text(
+        en="headway is not installed for the ranks' interpreter {python} ({text})",
+        zh="rank 所用的解释器 {python} 中没有安装 headway（{text}）",
+        en_hint="install it there with: {python} -m pip install headway",
+        zh_hint="在该环境中安装：{python} -m pip install headway",
+    ),
+    "launch/no-progress": Text(
+        en="stopped for good: {restarts} restarts in a row came no further than step {step}",
+        zh="已彻底停止：连续重启 {restarts} 次都没有超过第 {step} 步",
+        en_hint="repair the cause, then: headway resume {run}",
+        zh_hint="排除原因后运行：headway resume {run}",
+    ),
+    "launch/failed": Text(
+        en="training failed at step {step} on rank {rank}",
+        zh="训练失败：rank {rank}，第 {step} 步",
+    ),
+    "launch/rank-failed": Text(
+        en="rank {rank} failed after step {step} ({how}): {text}",
+        zh="rank {rank} 在第 {step} 步之后失败（{how}）：{text}",
+    ),
+    "launch/exit-code": Text(en="exit code {exit}", zh="退出码 {exit}"),
+    "launch/hint": Text(en="hint:", zh="提示："),
+    "launch/unkillable": Text(
+        en="ranks {ranks} do not end although they were killed; they hang in the kernel",
+        zh="rank {ranks} 被终止后仍未退出，卡在内核中",
+        en_hint="a dead network disk or a lost GPU is the usual cause; look at dmesg",
+        zh_hint="常见原因是网络磁盘失联或 GPU 掉卡，请查看 dmesg",
+    ),
+    "launch/done": Text(en="{run} is done", zh="{run} 已完成"),
+    "launch/stopped": Text(
+        en="{run} stopped itself at step {step}, with its state saved",
+        zh="{run} 在第 {step} 步自行停止，状态已保存",
+        en_hint="go on with: headway resume {run}",
+        zh_hint="继续训练：headway resume {run}",
+    ),
+    "launch/interrupted": Text(
+        en="stopped on request at step {step}, with its state saved",
+        zh="已按要求在第 {step} 步停止，状态已保存",
+        en_hint="go on with: headway resume {run}",
+        zh_hint="继续训练：headway resume {run}",
+    ),
+    "launch/interrupted-early": Text(
+        en="stopped on request before training had started",
+        zh="训练开始之前已按要求停止",
+        en_hint="start it with: headway resume {run}",
+        zh_hint="开始训练：headway resume {run}",
+    ),
+    "launch/stopped-now": Text(
+        en="stopped at once on request, near step {step}; nothing new was saved, the older checkpoint stays",
+        zh="已按要求立即停止（约第 {step} 步）；没有保存新的状态，之前的检查点仍在",
+        en_hint="go on from the last checkpoint with: headway resume {run}",
+        zh_hint="从上一个检查点继续：headway resume {run}",
+    ),
+    "launch/unsaved": Text(
+        en="stopped near step {step} without a new checkpoint: the ranks could not save within {grace} s",
+        zh="在第 {step} 步附近停止，没有新的检查点：各 rank 未能在 {grace} 秒内保存",
+        en_hint="go on from the last checkpoint with: headway resume {run}; launch.grace_s sets the time to save",
+        zh_hint="从上一个检查点继续：headway resume {run}；调大 launch.grace_s 可留出更多保存时间",
+    ),
+    "launch/quiet": Text(
+        en="no rank has moved for {seconds} s",
+        zh="所有 rank 已有 {seconds} 秒没有进展",
+    ),
+    "launch/terminal-closed": Text(
+        en="the terminal was closed; {run} goes on without it",
+        zh="终端已关闭，{run} 继续在后台运行",
+        en_hint="see it with: headway watch {run}",
+        zh_hint="查看进度：headway watch {run}",
+    ),
+    "launch/log-gap": Text(
+        en="{path} could not be written ({why}); training goes on, the gap is marked in the file",
+        zh="无法写入 {path}（{why}）；训练继续，缺口会在文件中标明",
+    ),
+    "launch/screen-broken": Text(
+        en="the display failed and was switched off ({why}); training goes on",
+        zh="显示出错，已关闭（{why}）；训练继续",
+    ),
+    "launch/bug": Text(
+        en="the supervisor itself failed: {text}",
+        zh="监控进程自身出错：{text}",
+    ),
+}

@@ -1,0 +1,130 @@
+"""Texts of the nanochat recipe."""
+
+from __future__ import annotations
+
+from headway.messages import Text
+
+TEXTS: dict[str, Text] = {
+    "nanochat/heads": Text(
+        en="a width of {width} at depth {depth} does not divide into {heads} even heads",
+        zh="深度 {depth} 的宽度 {width} 无法平分为 {heads} 个偶数宽的注意力头",
+        en_hint="use a depth that divides: {near}",
+        zh_hint="改用可以整除的深度：{near}",
+    ),
+    "nanochat/kv-heads": Text(
+        en="{heads} query heads cannot share {kv} key and value heads",
+        zh="{heads} 个查询头无法平均共用 {kv} 个键值头",
+        en_hint="set task.n_kv_head to one of {ways}",
+        zh_hint="将 task.n_kv_head 设为以下之一：{ways}",
+    ),
+    "nanochat/no-shards": Text(
+        en="there is no shard_*.parquet in {folder}",
+        zh="{folder} 中没有 shard_*.parquet",
+        en_hint="copy them there, or set task.data_dir to the folder above base_data; to try without data: task.synthetic=true",
+        zh_hint="把分片放到该处，或将 task.data_dir 设为 base_data 的上一级；没有数据也可先试：task.synthetic=true",
+    ),
+    "nanochat/few-shards": Text(
+        en="{folder} holds {have} shard, and 2 are needed: the last one is for validation, the others for training",
+        zh="{folder} 中只有 {have} 个分片，至少需要 2 个：最后一个用于验证，其余用于训练",
+        en_hint="copy at least one more shard_*.parquet into {folder}; files that end in .tmp do not count",
+        zh_hint="再复制至少一个 shard_*.parquet 到 {folder}；以 .tmp 结尾的文件不算",
+    ),
+    "nanochat/only-synthetic": Text(
+        en="{folder} holds the small synthetic shards, and this run asks for real ones",
+        zh="{folder} 中是小型合成分片，而本次训练要求真实数据",
+        en_hint="set task.data_dir to a folder with real shards, or say that these will do: task.synthetic=true",
+        zh_hint="将 task.data_dir 指向真实分片所在的文件夹；如果合成数据即可，加上：task.synthetic=true",
+    ),
+    "nanochat/bad-shard": Text(
+        en="{file} is not a readable shard: {why}",
+        zh="无法读取分片 {file}：{why}",
+        en_hint="fetch {file} again; a shard is a parquet file with one text column named text",
+        zh_hint="重新获取 {file}；分片应为 parquet 文件，且含一个名为 text 的文本列",
+    ),
+    "nanochat/too-few-tokens": Text(
+        en="the {split} shards hold {tokens} tokens, and one sample needs {need}",
+        zh="{split} 分片共有 {tokens} 个 token，而一个样本需要 {need} 个",
+        en_hint="add shards, or lower task.max_seq_len below {tokens}",
+        zh_hint="增加分片，或将 task.max_seq_len 降到 {tokens} 以下",
+    ),
+    "nanochat/not-prepared": Text(
+        en="the shards in {folder} have not been tokenised for this run, or have changed since they were",
+        zh="{folder} 中的分片尚未为本次训练分词，或分词之后又有改动",
+        en_hint="start the run with headway train or headway resume, which prepare the data first",
+        zh_hint="用 headway train 或 headway resume 启动，它们会先准备数据",
+    ),
+    "nanochat/damaged": Text(
+        en="{file} has {have} bytes, and its index says {want}",
+        zh="{file} 有 {have} 字节，而其索引记录为 {want} 字节",
+        en_hint="remove the folder {folder}; the next start makes it again",
+        zh_hint="删除文件夹 {folder}；下次启动时会重新生成",
+    ),
+    "nanochat/bad-index": Text(
+        en="{file} cannot be read: {why}",
+        zh="无法读取 {file}：{why}",
+        en_hint="remove the folder {folder}; the next start makes it again",
+        zh_hint="删除文件夹 {folder}；下次启动时会重新生成",
+    ),
+    "nanochat/cannot-write": Text(
+        en="data cannot be prepared in {folder}: {why}",
+        zh="无法在 {folder} 中准备数据：{why}",
+        en_hint="set task.data_dir to a folder you can write to, with room for about {need}",
+        zh_hint="将 task.data_dir 设为可写的文件夹，并预留约 {need} 的空间",
+    ),
+    "nanochat/missing-library": Text(
+        en="preparing nanochat data needs the package {package}, and it is not installed",
+        zh="准备 nanochat 数据需要软件包 {package}，但尚未安装",
+        en_hint="pip install 'headway[nanochat]'",
+        zh_hint="pip install 'headway[nanochat]'",
+    ),
+    "nanochat/waiting": Text(
+        en="another process is preparing the data in {folder}; waiting for it",
+        zh="另一个进程正在准备 {folder} 中的数据，等待其完成",
+    ),
+    "nanochat/made-shards": Text(
+        en="made {shards} synthetic shards ({size}) in {folder}",
+        zh="已在 {folder} 中生成 {shards} 个合成分片（{size}）",
+    ),
+    "nanochat/training-tokenizer": Text(
+        en="training a tokenizer of {vocab} tokens on {shards} shards",
+        zh="正在用 {shards} 个分片训练 {vocab} 个 token 的分词器",
+    ),
+    "nanochat/tokenising": Text(
+        en="tokenising {shard} ({number} of {shards})",
+        zh="正在分词 {shard}（第 {number} 个，共 {shards} 个）",
+    ),
+    "nanochat/prepared": Text(
+        en="{train} training tokens and {val} validation tokens ready in {folder}",
+        zh="训练 token {train} 个、验证 token {val} 个，已备于 {folder}",
+    ),
+    "nanochat/no-prompt-room": Text(
+        en="max_tokens is {tokens}, and at least 1 is needed to write something",
+        zh="max_tokens 为 {tokens}，至少需要 1 才能生成文本",
+        en_hint="set it to 1 or more",
+        zh_hint="设为 1 或更大的值",
+    ),
+    "nanochat/ignored-tracker": Text(
+        en="no tracker asks for a login here: metrics are in the run directory, `headway export` hands them on",
+        zh="这里不需要登录任何跟踪平台：指标保存在运行目录中，可用 headway export 导出",
+    ),
+    "nanochat/ignored-sample": Text(
+        en="text is sampled when you ask for it: headway predict RUN",
+        zh="需要时再生成文本：headway predict RUN",
+    ),
+    "nanochat/ignored-core": Text(
+        en="the CORE tasks are not measured during training; validation measures bits per byte",
+        zh="训练期间不评测 CORE 任务；验证指标为每字节比特数（bpb）",
+    ),
+    "nanochat/ignored-ratio": Text(
+        en="the length of a run is train.steps (presets set it to 20 tokens a parameter)",
+        zh="训练长度由 train.steps 决定（各预设按每参数 20 个 token 设定）",
+    ),
+    "nanochat/ignored-resume": Text(
+        en="a run goes on from its newest verified checkpoint: headway resume RUN",
+        zh="训练会从最新的、通过校验的检查点继续：headway resume RUN",
+    ),
+    "nanochat/ignored-device": Text(
+        en="devices are chosen by parallel.gpus",
+        zh="设备由 parallel.gpus 决定",
+    ),
+}

@@ -1,0 +1,32 @@
+"""Texts of the recipe shelf."""
+
+from __future__ import annotations
+
+from headway.messages import Text
+
+TEXTS: dict[str, Text] = {
+    "recipes/unknown": Text(
+        en="there is no recipe {name}; the built-in ones are {known}",
+        zh="没有名为 {name} 的配方；内置配方有：{known}",
+        en_hint="type {near}, or give a folder that holds preset.py and task.py",
+        zh_hint="输入 {near}，或给出一个含有 preset.py 和 task.py 的文件夹",
+    ),
+    "recipes/folder-lacks": Text(
+        en="the recipe folder {folder} has no {file}",
+        zh="配方文件夹 {folder} 中缺少 {file}",
+        en_hint="a recipe folder needs preset.py with RECIPE and task.py with make_task",
+        zh_hint="配方文件夹需要 preset.py（定义 RECIPE）和 task.py（定义 make_task）",
+    ),
+    "recipes/no-record": Text(
+        en="{file} defines no RECIPE, or RECIPE is not a headway Recipe but {kind}",
+        zh="{file} 没有定义 RECIPE，或 RECIPE 不是 headway 的 Recipe，而是 {kind}",
+        en_hint="add RECIPE = Recipe(name=…, section=…, task=…) to preset.py",
+        zh_hint="在 preset.py 中写上 RECIPE = Recipe(name=…, section=…, task=…)",
+    ),
+    "recipes/will-not-load": Text(
+        en="{file} cannot be loaded: {why}",
+        zh="无法加载 {file}：{why}",
+        en_hint="correct the file, then check it with: python -m py_compile {file}",
+        zh_hint="修正该文件，然后用此命令检查：python -m py_compile {file}",
+    ),
+}

@@ -1,0 +1,28 @@
+"""How it will fit: a config, a `MachineReport` and a recipe come in, a `Plan` goes out. Arithmetic, no framework."""
+
+from headway.plan.batch import Batch, BatchWish, keep_total, resolve_batch, suggest_batches, write_batch
+from headway.plan.make import make_plan
+from headway.plan.record import Plan, PlanRow, PlanWarning
+from headway.plan.schedule import LrSchedule, draw_curve, lr_at, lr_factor, make_schedule
+from headway.plan.words import label_text, origin_text, value_text
+
+__all__ = [
+    "Batch",
+    "BatchWish",
+    "LrSchedule",
+    "Plan",
+    "PlanRow",
+    "PlanWarning",
+    "draw_curve",
+    "keep_total",
+    "label_text",
+    "lr_at",
+    "lr_factor",
+    "make_plan",
+    "make_schedule",
+    "origin_text",
+    "resolve_batch",
+    "suggest_batches",
+    "value_text",
+    "write_batch",
+]

@@ -1,0 +1,131 @@
+"""Makes the plan: layout, batch, length and learning rate, in that order, because each needs the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from headway.config.recipe import Recipe
+from headway.config.schema import BatchConfig, RunConfig
+from headway.machine import MachineReport
+from headway.plan.batch import Batch, BatchWish, keep_total, resolve_batch, wish_batch
+from headway.plan.layout import lay_out
+from headway.plan.length import Length, resolve_length
+from headway.plan.record import Plan, PlanWarning
+from headway.plan.rows import list_rows
+from headway.plan.schedule import lr_factor
+from headway.plan.words import COMMAND_LAYER, FILE_LAYER, layer_of
+
+
+class Loaded(Protocol):
+    """What the config stage hands on: the values and which layer set each."""
+
+    @property
+    def config(self) -> RunConfig:
+        """The values."""
+        ...
+
+    @property
+    def origins(self) -> Mapping[str, str]:
+        """Dotted key to where its value came from; a key that is not there has its default."""
+        ...
+
+    @property
+    def guide_names(self) -> Mapping[str, str]:
+        """Dotted key to the guide's own name, for values that were written with it."""
+        ...
+
+
+def make_plan(loaded: Loaded, machine: MachineReport, recipe: Recipe, *, before: Plan | None = None) -> Plan:
+    """Return how this run is laid out on this machine, or refuse with the nearest settings that work.
+
+    Args:
+        before: the plan of the run that goes on; on another number of ranks its total batch is kept.
+    """
+    config, origins = loaded.config, loaded.origins
+    layout = lay_out(config, machine, origins)
+    tokens = recipe.tokens_per_sample(config.task) if recipe.tokens_per_sample else None
+    in_epoch = recipe.train_samples(config.task) if recipe.train_samples else None
+    layers = {key: layer_of(origin) for key, origin in origins.items()}
+    wish = wish_batch(
+        _drop_lowest(config.batch, layers),
+        world_size=layout.world_size,
+        tokens_per_sample=tokens,
+        spelling=loaded.guide_names,
+    )
+    kept = before if before and _keeps_batch(before, layout.world_size, layers) else None
+    batch = _kept_batch(kept, wish) if kept else resolve_batch(wish)
+    length = resolve_length(config.train, batch_samples=batch.samples, train_samples=in_epoch, layers=layers)
+    uuids = tuple(gpu.uuid for gpu in layout.gpus if gpu.uuid is not None)
+    plan = Plan(
+        world_size=layout.world_size,
+        device=layout.device,
+        gpus=tuple(gpu.index for gpu in layout.gpus),
+        backend="nccl" if layout.gpus else "gloo",
+        strategy=layout.strategy,
+        precision=layout.precision,
+        threads=layout.threads,
+        workers=config.parallel.workers,
+        micro_batch=batch.per_device,
+        accumulation=batch.accumulation,
+        batch_samples=batch.samples,
+        tokens_per_sample=tokens,
+        total_samples=length.total_samples,
+        total_steps=length.total_steps,
+        lr_factor=lr_factor(config.lr, batch=_in_unit(config, batch)),
+        warmup_samples=config.lr.warmup_samples,
+        warnings=(*layout.warnings, *_warn(config, batch, length, in_epoch), *_overruled(config, length, layers)),
+        gpu_uuids=uuids if len(uuids) == len(layout.gpus) else (),
+    )
+    return replace(plan, rows=list_rows(plan, config, origins, machine=machine, wish=wish, length=length, kept=kept))
+
+
+def _drop_lowest(asked: BatchConfig, layers: Mapping[str, int]) -> BatchConfig:
+    """Return the batch without the one of three numbers that a lower layer set: two somebody wrote decide the third."""
+    given = [key for key in ("per_device", "total", "accumulation") if getattr(asked, key) is not None]
+    by_layer = sorted(given, key=lambda key: layers.get(f"batch.{key}", 0))
+    if len(given) < 3 or layers.get(f"batch.{by_layer[0]}", 0) == layers.get(f"batch.{by_layer[1]}", 0):
+        return asked
+    return asked.model_copy(update={by_layer[0]: None})
+
+
+def _in_unit(config: RunConfig, batch: Batch) -> int:
+    return batch.tokens if config.batch.unit == "tokens" and batch.tokens else batch.samples
+
+
+def _keeps_batch(before: Plan, world_size: int, layers: Mapping[str, int]) -> bool:
+    """Whether the run so far decides the batch: the ranks changed, and nobody has just asked for another one."""
+    asked = (f"batch.{key}" for key in ("per_device", "total", "accumulation"))
+    return before.world_size != world_size and all(layers.get(key, 0) < COMMAND_LAYER for key in asked)
+
+
+def _kept_batch(before: Plan, wish: BatchWish) -> Batch:
+    tokens = before.batch_samples * wish.tokens_per_sample if wish.tokens_per_sample else None
+    batch = Batch(
+        per_device=before.micro_batch,
+        accumulation=before.accumulation,
+        samples=before.batch_samples,
+        tokens=tokens,
+    )
+    return keep_total(batch, world_size=wish.world_size, unit=wish.unit)
+
+
+def _warn(config: RunConfig, batch: Batch, length: Length, in_epoch: int | None) -> list[PlanWarning]:
+    warnings = []
+    if config.lr.warmup_samples >= length.total_samples:
+        facts = {"warmup": str(config.lr.warmup_samples), "total": str(length.total_samples)}
+        warnings.append(PlanWarning(code="plan/warmup-too-long", facts=facts))
+    if in_epoch is not None and batch.samples > in_epoch:
+        facts = {"batch": str(batch.samples), "samples": str(in_epoch)}
+        warnings.append(PlanWarning(code="plan/batch-over-epoch", facts=facts))
+    return warnings
+
+
+def _overruled(config: RunConfig, length: Length, layers: Mapping[str, int]) -> list[PlanWarning]:
+    """Return a warning for a length somebody wrote that has no effect; a recipe's or preset's just gives way."""
+    written = [key for key in length.overruled if layers.get(f"train.{key}", 0) >= FILE_LAYER]
+    if not written:
+        return []
+    over = " ".join(f"train.{key}={getattr(config.train, key)}" for key in written)
+    return [PlanWarning(code="plan/length-overruled", facts={"key": f"train.{length.key}", "over": over})]

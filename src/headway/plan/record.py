@@ -1,0 +1,81 @@
+"""The record the plan stage hands on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRow:
+    """One line of the plan table: a quantity, its value and where the value came from."""
+
+    key: str
+    """What it is; also the message code `plan/row-<key>`."""
+    value: str
+    origin: str
+    """`config file:line`, `command line`, `preset balanced`, `default`, or the arithmetic that gave it."""
+    value_code: str = ""
+    """Message code of the value, when it is a sentence and not a number."""
+    origin_code: str = ""
+    """Message code of the origin, when it is a reason and not a place."""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """Facts of the two messages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanWarning:
+    """Something that works and is probably not wanted; its words are the message of its code."""
+
+    code: str
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How one run is laid out on one machine."""
+
+    world_size: int
+    """Ranks of the run."""
+    device: Literal["cpu", "cuda"]
+    gpus: tuple[int, ...]
+    """GPU index of each local rank; empty on CPU."""
+    backend: Literal["gloo", "nccl"]
+    strategy: Literal["single", "ddp", "fsdp"]
+    precision: Literal["fp32", "bf16", "fp16"]
+    threads: int
+    """CPU threads a rank."""
+    workers: int
+    """Data loader processes a rank."""
+    micro_batch: int
+    """Samples one rank takes through forward and backward at a time."""
+    accumulation: int
+    """Micro-batches one rank adds up before a step."""
+    batch_samples: int
+    """Samples of one optimizer step, all ranks: world_size * micro_batch * accumulation."""
+    tokens_per_sample: int | None
+    total_samples: int
+    total_steps: int
+    lr_factor: float
+    """Every group's base learning rate is multiplied by this: the rule for the effective batch, applied."""
+    warmup_samples: int
+    rows: tuple[PlanRow, ...] = ()
+    warnings: tuple[PlanWarning, ...] = ()
+    gpu_uuids: tuple[str, ...] = ()
+    """The same GPUs by name, for CUDA_VISIBLE_DEVICES; empty where the driver does not tell."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record as it stands in plan.json."""
+        return {"schema": "plan/1", **asdict(self)}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Plan:
+        """Read the record back."""
+        known = {f.name for f in fields(cls)}
+        values = {key: value for key, value in data.items() if key in known}
+        values["gpus"] = tuple(values["gpus"])
+        values["gpu_uuids"] = tuple(values.get("gpu_uuids", ()))
+        values["rows"] = tuple(PlanRow(**row) for row in values.get("rows", ()))
+        values["warnings"] = tuple(PlanWarning(**one) for one in values.get("warnings", ()))
+        return cls(**values)

@@ -1,0 +1,72 @@
+"""What happened: events, metrics and heartbeats go into the run directory; the state of the run comes out of it.
+
+In: steps of ranks, events of the supervisor. Out: `RunState`, `RunRow`, columns of metrics; all from files alone.
+"""
+
+from headway.telemetry.events import Event, EventLog, follow_events, read_events
+from headway.telemetry.find import find_run, is_run, list_runs
+from headway.telemetry.heartbeat import PHASES, Beat, HeartbeatWriter, read_beat
+from headway.telemetry.index import INDEX_NAME, RunRow, list_rows
+from headway.telemetry.lease import boot_id, is_held, is_here, make_lease, start_ticks
+from headway.telemetry.lines import number, plain, read_objects, read_tail
+from headway.telemetry.metrics import COLUMNS, PARTS, Columns, MetricsWriter, read_metrics, tail_metrics
+from headway.telemetry.rundir import RunDir, new_run_dir, read_json, read_record, write_json
+from headway.telemetry.state import (
+    ENDED,
+    Measure,
+    RankState,
+    RunState,
+    Saved,
+    State,
+    best_measure,
+    is_supervised,
+    last_end,
+    run_state,
+)
+
+__all__ = [
+    "COLUMNS",
+    "ENDED",
+    "INDEX_NAME",
+    "PARTS",
+    "PHASES",
+    "Beat",
+    "Columns",
+    "Event",
+    "EventLog",
+    "HeartbeatWriter",
+    "Measure",
+    "MetricsWriter",
+    "RankState",
+    "RunDir",
+    "RunRow",
+    "RunState",
+    "Saved",
+    "State",
+    "best_measure",
+    "boot_id",
+    "find_run",
+    "follow_events",
+    "is_held",
+    "is_here",
+    "is_run",
+    "is_supervised",
+    "last_end",
+    "list_rows",
+    "list_runs",
+    "make_lease",
+    "new_run_dir",
+    "number",
+    "plain",
+    "read_beat",
+    "read_events",
+    "read_json",
+    "read_metrics",
+    "read_objects",
+    "read_record",
+    "read_tail",
+    "run_state",
+    "start_ticks",
+    "tail_metrics",
+    "write_json",
+]

@@ -1,0 +1,176 @@
+"""`index.sqlite`: one row a run, made from the run directories, so that a shelf of a thousand runs is listed at once.
+
+The files are the truth. A row counts only while its stamp (sizes and times of the run's files) is that of the files
+and its checksum is right; everything else is read again. The index may be missing, locked, read-only or broken, and
+may be deleted at any time: the answer stays the same, only slower.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from headway.telemetry.find import list_runs
+from headway.telemetry.lines import number, plain
+from headway.telemetry.rundir import RunDir
+from headway.telemetry.state import ENDED, Measure, RunState, State, is_supervised, run_state
+
+INDEX_NAME: Final = "index.sqlite"
+_SCHEMA: Final = "row/1"
+_TABLE: Final = "CREATE TABLE IF NOT EXISTS runs (name TEXT PRIMARY KEY, stamp TEXT, row TEXT, crc INTEGER)"
+_NOT_OURS: Final = (
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_PERM,
+)
+"""Reasons that say nothing against the index itself: somebody else writes it, or nobody can; the files are read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """What the list of runs shows about one run."""
+
+    name: str
+    state: State
+    recipe: str | None
+    step: int
+    total_steps: int | None
+    loss: float | None
+    best: Measure | None
+    rate_samples_s: float | None
+    tokens_per_sample: int | None
+    started: float | None
+    ended: float | None
+    checkpoint_bytes: int
+    num_checkpoints: int
+
+
+def list_rows(out: Path) -> list[RunRow]:
+    """Return a row for every run of a folder, newest first, and bring the index up to date on the way."""
+    runs = list_runs(out)
+    known = _load(out / INDEX_NAME)
+    rows: dict[str, RunRow] = {}
+    fresh: dict[str, tuple[str, RunRow]] = {}
+    for run in runs:
+        stamp = _stamp(run)
+        row = known[run.name][1] if run.name in known and known[run.name][0] == stamp else None
+        if row is None:
+            row = _make_row(run_state(run))
+            fresh[run.name] = (stamp, row)
+        rows[run.name] = _with_present_state(run, row)
+    gone = known.keys() - rows.keys()
+    if fresh or gone:
+        _store(out / INDEX_NAME, fresh, gone)
+    return [rows[run.name] for run in runs]
+
+
+def _with_present_state(run: RunDir, row: RunRow) -> RunRow:
+    """A supervisor can die without touching a file, so a run without an end is looked at every time."""
+    if row.state in ENDED:
+        return row
+    return replace(row, state="running" if is_supervised(run) else "lost")
+
+
+def _stamp(run: RunDir) -> str:
+    """Return sizes and times of all files a row is made from."""
+    parts = [_SCHEMA]
+    for place in (run.events, run.metrics(0), run.checkpoints, run.job, run.plan):
+        try:
+            seen = place.stat()
+            parts.append(f"{seen.st_size}:{seen.st_mtime_ns}")
+        except OSError:
+            parts.append("-")
+    return " ".join(parts)
+
+
+def _make_row(state: RunState) -> RunRow:
+    kept = [saved for saved in state.checkpoints if saved.is_there]
+    return RunRow(
+        name=state.name,
+        state=state.state,
+        recipe=state.recipe,
+        step=state.step,
+        total_steps=state.total_steps,
+        loss=state.loss,
+        best=state.best,
+        rate_samples_s=state.rate_samples_s,
+        tokens_per_sample=state.tokens_per_sample,
+        started=state.started,
+        ended=state.ended,
+        checkpoint_bytes=sum(saved.num_bytes for saved in kept),
+        num_checkpoints=len(kept),
+    )
+
+
+def _load(path: Path) -> dict[str, tuple[str, RunRow]]:
+    """Return the rows that can be trusted; an index that cannot be read is an empty one."""
+    if not path.is_file():
+        return {}
+    try:
+        with closing(_connect(path)) as index:
+            found = index.execute("SELECT name, stamp, row, crc FROM runs").fetchall()
+    except (sqlite3.Error, UnicodeError):  # the second: sqlite3 cannot decode the name of a damaged column
+        return {}
+    return {row.name: (stamp, row) for key, stamp, text, crc in found if (row := _read_row(key, stamp, text, crc))}
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    # Nobody waits for a lock: a reader that finds one reads the files, a second writer leaves the work to the first.
+    index = sqlite3.connect(path, timeout=0, isolation_level=None)
+    index.text_factory = lambda data: data.decode("utf-8", "replace")
+    return index
+
+
+def _read_row(key: Any, stamp: Any, text: Any, crc: Any) -> RunRow | None:
+    if crc != _checksum(key, stamp, text):
+        return None
+    data = json.loads(text)
+    best, loss = data.pop("best"), data.pop("loss")
+    if best is not None:
+        best = Measure(**{**best, "value": number(best["value"])})
+    return RunRow(**data, best=best, loss=None if loss is None else number(loss))
+
+
+def _checksum(*parts: Any) -> int:
+    return zlib.crc32("\0".join(map(str, parts)).encode("utf-8", "replace"))
+
+
+def _store(path: Path, fresh: dict[str, tuple[str, RunRow]], gone: set[str]) -> None:
+    """Write the fresh rows; an index that is broken is made anew, one that is not ours to write is left alone."""
+    try:
+        _write(path, fresh, gone)
+    except (sqlite3.Error, UnicodeError) as err:
+        code = err.sqlite_errorcode if isinstance(err, sqlite3.DatabaseError) else sqlite3.SQLITE_CORRUPT
+        if code & 0xFF in _NOT_OURS:
+            return
+        with suppress(OSError, sqlite3.Error):
+            for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
+                path.with_name(name).unlink(missing_ok=True)
+            _write(path, fresh, set())
+
+
+def _write(path: Path, fresh: dict[str, tuple[str, RunRow]], gone: set[str]) -> None:
+    with closing(_connect(path)) as index:
+        index.execute("PRAGMA journal_mode=WAL")
+        index.execute("PRAGMA synchronous=NORMAL")
+        index.execute("BEGIN IMMEDIATE")
+        index.execute(_TABLE)
+        index.executemany("DELETE FROM runs WHERE name = ?", [(json.dumps(name),) for name in gone])
+        index.executemany("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?)", [_to_sql(*item) for item in fresh.items()])
+        index.execute("COMMIT")
+
+
+def _to_sql(name: str, stamped: tuple[str, RunRow]) -> tuple[str, str, str, int]:
+    stamp, row = stamped
+    # JSON in ASCII also carries names that are not UTF-8 on disk.
+    key, text = json.dumps(name), json.dumps(plain(asdict(row)))
+    return key, stamp, text, _checksum(key, stamp, text)

@@ -1,0 +1,157 @@
+"""Names and places inside a run directory. The directory is the interface between the stages."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headway.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class RunDir:
+    """One run's directory and the places in it."""
+
+    root: Path
+
+    @property
+    def name(self) -> str:
+        """The run's name: its folder's name."""
+        return self.root.name
+
+    @property
+    def config(self) -> Path:
+        """The resolved config, for people."""
+        return self.root / "config.yaml"
+
+    @property
+    def origins(self) -> Path:
+        """Which layer set each value."""
+        return self.root / "origins.json"
+
+    @property
+    def machine(self) -> Path:
+        """What the check found."""
+        return self.root / "machine.json"
+
+    @property
+    def plan(self) -> Path:
+        """How the run is laid out."""
+        return self.root / "plan.json"
+
+    @property
+    def command(self) -> Path:
+        """Arguments, names of environment variables, commit and diff."""
+        return self.root / "command.json"
+
+    @property
+    def job(self) -> Path:
+        """What the ranks read: recipe, config and plan in one file."""
+        return self.root / "job.json"
+
+    @property
+    def events(self) -> Path:
+        """The run's history."""
+        return self.root / "events.jsonl"
+
+    @property
+    def lease(self) -> Path:
+        """Who supervises the run now."""
+        return self.root / "lease.json"
+
+    @property
+    def log(self) -> Path:
+        """All ranks' output, merged by arrival."""
+        return self.root / "log"
+
+    @property
+    def checkpoints(self) -> Path:
+        """The checkpoints."""
+        return self.root / "checkpoints"
+
+    @property
+    def report(self) -> Path:
+        """The one-file report."""
+        return self.root / "report.html"
+
+    def rank(self, rank: int) -> Path:
+        """The files of one rank."""
+        return self.root / "ranks" / str(rank)
+
+    def metrics(self, rank: int) -> Path:
+        """One line a step."""
+        return self.rank(rank) / "metrics.jsonl"
+
+    def stdout(self, rank: int) -> Path:
+        """What the rank printed, byte for byte."""
+        return self.rank(rank) / "stdout.log"
+
+    def heartbeat(self, rank: int) -> Path:
+        """The rank's heartbeat page."""
+        return self.rank(rank) / "heartbeat"
+
+    def ranks(self) -> list[int]:
+        """Ranks that have left files, in order."""
+        places = (self.root / "ranks").glob("*")
+        return sorted(int(place.name) for place in places if place.name.isdigit())
+
+
+def new_run_dir(out: Path, name: str) -> RunDir:
+    """Make a fresh run directory, `20261115-180405_nanochat_ab12`."""
+    out.mkdir(parents=True, exist_ok=True)
+    while True:
+        root = out / f"{time.strftime('%Y%m%d-%H%M%S')}_{name}_{secrets.token_hex(2)}"
+        try:
+            root.mkdir()
+        except FileExistsError:
+            continue
+        (root / "ranks").mkdir()
+        (root / "checkpoints").mkdir()
+        return RunDir(root)
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Replace a file by whole, durable JSON."""
+    temp = path.with_name(f".{path.name}.{os.getpid()}")
+    with temp.open("w", encoding="utf-8") as file:
+        json.dump(data, file, ensure_ascii=False, indent=1)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    temp.replace(path)
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file of the run."""
+    with path.open(encoding="utf-8") as file:
+        return json.load(file)
+
+
+def find_run(text: str | None, out: Path = Path("runs")) -> RunDir:
+    """Return the run named by a path, a folder name under `out`, or a unique part of one; the newest when omitted."""
+    if text and (Path(text) / "job.json").exists():
+        return RunDir(Path(text))
+    runs = sorted(place for place in out.glob("*") if (place / "job.json").exists()) if out.is_dir() else []
+    if not runs:
+        raise UsageError("telemetry/no-runs", out=out)
+    if not text:
+        return RunDir(max(runs, key=lambda place: place.stat().st_mtime_ns))
+    found = [place for place in runs if place.name == text] or [place for place in runs if text in place.name]
+    if len(found) != 1:
+        names = ", ".join(place.name for place in (found or runs)[-3:])
+        raise UsageError("telemetry/run-not-found" if not found else "telemetry/run-not-unique", text=text, names=names)
+    return RunDir(found[0])
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """Read a record of the run for showing; one that is missing or unreadable counts as empty."""
+    try:
+        found = read_json(path)
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

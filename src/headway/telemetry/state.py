@@ -1,0 +1,258 @@
+"""What a run is doing, rebuilt from its directory alone: on another machine, after a kill of everything."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from headway.telemetry.events import Event, read_events
+from headway.telemetry.heartbeat import Beat, read_beat
+from headway.telemetry.lease import boot_id, is_held, is_here
+from headway.telemetry.lines import number
+from headway.telemetry.metrics import Columns, own_step_s, tail_metrics
+from headway.telemetry.rundir import RunDir, read_record
+
+State = Literal["running", "done", "stopped", "failed", "interrupted", "lost"]
+ENDED: Final[tuple[State, ...]] = ("done", "stopped", "failed", "interrupted")
+
+_RECENT_STEPS: Final = 20
+_FRESH_S: Final = 120.0
+"""A run supervised on another host counts as running while its files (the lease among them) moved this lately."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """A validation result."""
+
+    name: str
+    value: float
+    step: int
+    sense: Literal["min", "max"] = "min"
+    """Which way is better."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saved:
+    """A committed checkpoint."""
+
+    step: int
+    path: str
+    num_bytes: int
+    t: float
+    stall_s: float
+    write_s: float
+    is_there: bool
+    """Still in the folder: neither pruned nor removed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankState:
+    """Where one rank is."""
+
+    rank: int
+    attempt: int
+    phase: str
+    step: int
+    age_s: float | None
+    """Since its last sign of life; none when its clock cannot be compared with ours."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunState:
+    """What a run is doing."""
+
+    name: str
+    path: str
+    recipe: str | None
+    state: State
+    exit_code: int | None
+    why: str | None
+    started: float | None
+    """Unix seconds of the first start."""
+    ended: float | None
+    """Unix seconds of the last sign of life of a run that is over."""
+    step: int
+    total_steps: int | None
+    samples: int | None
+    tokens_per_sample: int | None
+    world_size: int | None
+    loss: float | None
+    validation: Measure | None
+    """The last one."""
+    best: Measure | None
+    best_checkpoint: str | None
+    rate_samples_s: float | None
+    """Over the last steps, validation and saving left out."""
+    eta_s: float | None
+    """None when the run is over or its rate is unknown."""
+    attempts: int
+    incidents: int
+    checkpoints: tuple[Saved, ...]
+    ranks: tuple[RankState, ...]
+
+
+def run_state(run: RunDir, events: list[Event] | None = None) -> RunState:
+    """Read the directory and say what the run is doing."""
+    events = read_events(run.events) if events is None else events
+    job = read_record(run.job)
+    plan = job.get("plan") or read_record(run.plan)
+    steps = tail_metrics(run.metrics(0))
+    end = last_end(events)
+    state = _state(run, end)
+    beats = {rank: beat for rank in run.ranks() if (beat := read_beat(run.heartbeat(rank)))}
+    step, samples, loss = _position(steps, beats.get(0), end)
+    rate, step_s = _pace(steps, plan)
+    total = plan.get("total_steps")
+    validation, best = _validations(events)
+    saved = _checkpoints(run, events)
+    eta = max(0.0, (total - step) * step_s) if state == "running" and total and step_s is not None else None
+    return RunState(
+        name=run.name,
+        path=str(run.root),
+        recipe=job.get("recipe"),
+        state=state,
+        exit_code=end.get("exit_code") if end else None,
+        why=end.get("why") if end else None,
+        started=_first_time(events),
+        ended=None if state == "running" else _last_time(events, steps),
+        step=step,
+        total_steps=total,
+        samples=samples,
+        tokens_per_sample=plan.get("tokens_per_sample"),
+        world_size=plan.get("world_size"),
+        loss=loss,
+        validation=validation,
+        best=best,
+        best_checkpoint=next((s.path for s in saved if best and s.step == best.step and s.is_there), None),
+        rate_samples_s=rate,
+        eta_s=eta,
+        attempts=sum(event.get("kind") == "attempt_started" for event in events),
+        incidents=sum(event.get("kind") == "incident" for event in events),
+        checkpoints=saved,
+        ranks=_ranks(run, beats, state),
+    )
+
+
+def last_end(events: list[Event]) -> Event | None:
+    """Return how the run ended, or None when it never did or was started again since."""
+    for event in reversed(events):
+        if event.get("kind") == "run_ended":
+            return event
+        if event.get("kind") in ("run_started", "attempt_started"):
+            return None
+    return None
+
+
+def is_supervised(run: RunDir) -> bool:
+    """Say whether somebody still looks after the run."""
+    lease = read_record(run.lease)
+    if not lease:
+        return False
+    if is_here(lease):
+        return is_held(lease)
+    # The pid of another host means nothing here; the files on the shared disk do.
+    return time.time() - max(_moved(run)) < _FRESH_S
+
+
+def _moved(run: RunDir) -> list[float]:
+    places = [run.events, run.lease, *(run.metrics(rank) for rank in run.ranks())]
+    return [place.stat().st_mtime for place in places if place.exists()] or [0.0]
+
+
+def _state(run: RunDir, end: Event | None) -> State:
+    if end is not None:
+        state: State = end.get("state", "failed")
+        return state if state in ENDED else "failed"
+    return "running" if is_supervised(run) else "lost"
+
+
+def _position(steps: Columns, beat: Beat | None, end: Event | None) -> tuple[int, int | None, float | None]:
+    """Return step, samples and loss from the freshest source."""
+    num = len(steps["step"])
+    step, samples = (int(steps["step"][-1]), int(steps["samples"][-1])) if num else (0, None)
+    loss = steps["loss"][-1] if num else None
+    attempt = int(steps["a"][-1]) if num else 0
+    # The page is ahead of the file by up to one flush; a beat of step 0 has no loss yet.
+    if beat and beat.step and (beat.attempt > attempt or (beat.attempt == attempt and beat.step > step)):
+        step, samples, loss = beat.step, beat.samples, beat.loss
+    if not num and end is not None and isinstance(end.get("steps"), int):
+        step = end["steps"]
+    return step, samples, loss
+
+
+def _pace(steps: Columns, plan: dict[str, Any]) -> tuple[float | None, float | None]:
+    """Return samples a second and seconds a step over the last own steps."""
+    times = [own_step_s(steps, i) for i in range(max(0, len(steps["step"]) - _RECENT_STEPS), len(steps["step"]))]
+    times = [value for value in times if value > 0]
+    if not times:
+        return None, None
+    step_s = math.fsum(times) / len(times)
+    batch = plan.get("batch_samples")
+    return (batch / step_s if batch else None), step_s
+
+
+def _validations(events: list[Event]) -> tuple[Measure | None, Measure | None]:
+    found = [event for event in events if event.get("kind") == "validation" and event.get("measures")]
+    last = _measure(found[-1]) if found else None
+    bests = [event for event in found if event.get("best")]
+    return last, _measure(bests[-1]) if bests else None
+
+
+def best_measure(event: Event) -> str:
+    """Return the name of the measure that decides: named by the event, or else its first."""
+    name = str(event.get("measure"))
+    return name if name in event["measures"] else str(next(iter(event["measures"])))
+
+
+def _measure(event: Event) -> Measure:
+    name = best_measure(event)
+    sense: Literal["min", "max"] = "max" if event.get("sense") == "max" else "min"
+    return Measure(name=name, value=number(event["measures"][name]), step=int(event.get("step", 0)), sense=sense)
+
+
+def _checkpoints(run: RunDir, events: list[Event]) -> tuple[Saved, ...]:
+    saved: dict[int, Saved] = {}
+    for event in events:
+        step = event.get("step")
+        if event.get("kind") != "checkpoint_committed" or not isinstance(step, int):
+            continue
+        # The directory may have been moved since: only the folder's name is trusted, and only if it is still there.
+        place = run.checkpoints / Path(str(event.get("path", ""))).name
+        saved[step] = Saved(
+            step=step,
+            path=str(place),
+            num_bytes=int(number(event.get("bytes") or 0)),
+            t=number(event.get("t")),
+            stall_s=number(event.get("stall_s")),
+            write_s=number(event.get("write_s")),
+            is_there=place != run.checkpoints and place.is_dir(),
+        )
+    return tuple(saved[step] for step in sorted(saved))
+
+
+def _ranks(run: RunDir, beats: dict[int, Beat], state: State) -> tuple[RankState, ...]:
+    lease = read_record(run.lease)
+    can_compare = bool(lease) and lease.get("boot_id") == boot_id() and state == "running"
+    now = time.monotonic_ns()
+    return tuple(
+        RankState(
+            rank=rank,
+            attempt=beat.attempt,
+            phase=beat.phase,
+            step=beat.step,
+            age_s=max(0.0, (now - beat.monotonic_ns) / 1e9) if can_compare else None,
+        )
+        for rank, beat in beats.items()
+    )
+
+
+def _first_time(events: list[Event]) -> float | None:
+    return next((number(event["t"]) for event in events if "t" in event), None)
+
+
+def _last_time(events: list[Event], steps: Columns) -> float | None:
+    times = [number(event["t"]) for event in events[-1:] if "t" in event] + list(steps["t"][-1:])
+    return max(times, default=None)

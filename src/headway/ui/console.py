@@ -1,0 +1,77 @@
+"""A run on the terminal while it trains: the progress line, what ranks print, and the events worth a line."""
+
+from __future__ import annotations
+
+from typing import Any, Final, TextIO
+
+from headway.messages import say
+from headway.plan import Plan
+from headway.telemetry import Beat, best_measure
+from headway.ui.progress import ProgressLine
+from headway.ui.text import clean_text
+from headway.units import duration, size
+
+_SHOWN_LINE: Final = 2000
+
+
+class RunConsole:
+    """Shows one run. The supervisor calls it from its loop, so it only writes short texts and returns."""
+
+    def __init__(self, stream: TextIO, plan: Plan) -> None:
+        self._line = ProgressLine(stream, total_steps=plan.total_steps, tokens_per_sample=plan.tokens_per_sample)
+        self._validation: tuple[str, float] | None = None
+
+    def event(self, event: dict[str, Any]) -> None:
+        """Say an event that a person would want to know."""
+        text = self._words(event)
+        if text:
+            self._line.say(clean_text(text))
+
+    def line(self, rank: int, line: bytes) -> None:
+        """Show what a rank printed, made safe for a terminal."""
+        text = line[:_SHOWN_LINE].decode("utf-8", "replace")
+        self._line.say(f"[{rank}] {clean_text(text)}")
+
+    def tick(self, beats: list[Beat | None]) -> None:
+        """Move the progress line."""
+        self._line.update([beat for beat in beats if beat is not None], self._validation)
+
+    def close(self) -> None:
+        """Leave the last line standing."""
+        self._line.close()
+
+    def _words(self, event: dict[str, Any]) -> str:
+        match event["kind"]:
+            case "training_started" if event.get("step"):
+                return say("console/resumed", step=event["step"])
+            case "validation":
+                return self._validated(event)
+            case "checkpoint_committed":
+                taken = duration(event.get("write_s"))
+                return say("console/saved", step=event["step"], size=size(event.get("bytes")), taken=taken)
+            case "checkpoint_failed":
+                return say("console/save-failed", step=event.get("step"), why=_why(event))
+            case "checkpoint_skipped":
+                return say("console/checkpoint-skipped", path=event.get("path"), why=event.get("why"))
+            case "guard":
+                names = ", ".join(map(str, event["samples"])) or "n/a"
+                facts = {key: event[key] for key in ("what", "step", "rank", "policy")}
+                return say("console/guard", samples=names, **facts)
+            case "incident" if event.get("action") == "restart":
+                return say("console/restart", rank=event.get("rank"), text=event.get("text"))
+            case "stop_requested":
+                return say("console/stop-now" if event.get("now") else "console/stop")
+            case "warning":
+                return say(event["code"], **event.get("facts", {}))
+        return ""
+
+    def _validated(self, event: dict[str, Any]) -> str:
+        name = best_measure(event)
+        self._validation = (name, event["measures"][name])
+        values = "  ".join(f"{key} {value:.4f}" for key, value in event["measures"].items())
+        mark = say("console/best") if event.get("best") else ""
+        return say("console/validation", step=event["step"], values=values, mark=mark).rstrip()
+
+
+def _why(event: dict[str, Any]) -> str:
+    return str(event.get("why", "n/a"))

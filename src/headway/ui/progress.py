@@ -1,0 +1,177 @@
+"""The one line that moves while a run trains, drawn by the supervisor from heartbeats."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final, TextIO
+
+from headway.messages import say
+from headway.telemetry import Beat
+from headway.ui.text import cell_width, clean_text, fit_text
+from headway.units import duration, short
+
+_RECENT_STEPS: Final = 20
+_PLAIN_EVERY_S: Final = 30.0
+_REDRAW_S: Final = 0.1
+_NOT_STEPS: Final = frozenset({"start", "restore", "eval", "save"})
+"""Phases whose time is not the steps' own."""
+
+
+class Pace:
+    """Seconds a step over the last twenty steps, validation, saving and starting left out."""
+
+    def __init__(self) -> None:
+        self._own_s = 0.0
+        self._seen_s: float | None = None
+        self._attempt = -1
+        self._marks: deque[tuple[int, int, float]] = deque()
+
+    def see(self, beat: Beat, now_s: float) -> None:
+        """Take in where the slowest rank is."""
+        if beat.attempt != self._attempt or (self._marks and beat.step < self._marks[-1][0]):
+            self._attempt = beat.attempt
+            self._marks.clear()
+            self._seen_s = None
+        if self._seen_s is not None and beat.phase not in _NOT_STEPS:
+            self._own_s += max(0.0, now_s - self._seen_s)
+        self._seen_s = now_s
+        if not self._marks or beat.step > self._marks[-1][0]:
+            self._marks.append((beat.step, beat.samples, self._own_s))
+        while len(self._marks) > 2 and self._marks[-1][0] - self._marks[1][0] >= _RECENT_STEPS:
+            self._marks.popleft()
+
+    def step_s(self) -> float | None:
+        """Return seconds a step, or None before two marks."""
+        return self._ratio(lambda a, b: (b[2] - a[2]) / (b[0] - a[0]))
+
+    def rate_samples_s(self) -> float | None:
+        """Return samples a second, or None before two marks."""
+        return self._ratio(lambda a, b: (b[1] - a[1]) / (b[2] - a[2]))
+
+    def _ratio(self, of: Callable[[tuple[int, int, float], tuple[int, int, float]], float]) -> float | None:
+        if len(self._marks) < 2 or self._marks[-1][2] <= self._marks[0][2]:
+            return None
+        return of(self._marks[0], self._marks[-1])
+
+
+class ProgressLine:
+    """Draws the line in place on a terminal; elsewhere writes it every 30 s."""
+
+    def __init__(
+        self,
+        stream: TextIO,
+        *,
+        total_steps: int,
+        tokens_per_sample: int | None = None,
+        is_terminal: bool | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._stream = stream
+        self._total = total_steps
+        self._tokens = tokens_per_sample
+        self._is_terminal = stream.isatty() if is_terminal is None else is_terminal
+        self._clock = clock
+        self._pace = Pace()
+        self._lock = threading.Lock()
+        self._line = ""
+        self._drawn = ""
+        self._drawn_s = -math.inf
+
+    def update(self, beats: Sequence[Beat], validation: tuple[str, float] | None = None) -> None:
+        """Show where the ranks are; cheap enough for every turn of the supervisor's loop."""
+        if not beats:
+            return
+        with self._lock:
+            now = self._clock()
+            slowest = min(beats, key=lambda beat: (beat.attempt, beat.step))
+            self._pace.see(slowest, now)
+            self._line = self._compose(slowest, validation)
+            wait = _REDRAW_S if self._is_terminal else _PLAIN_EVERY_S
+            if now - self._drawn_s >= wait and slowest.step > 0:
+                self._draw(now)
+
+    def say(self, text: str) -> None:
+        """Write a line of talk above the progress line."""
+        with self._lock:
+            if self._is_terminal and self._drawn:
+                self._stream.write(f"\r\x1b[K{text}\n{self._drawn}")
+            else:
+                self._stream.write(f"{text}\n")
+            self._stream.flush()
+
+    def close(self) -> None:
+        """Leave the last line standing and go to the next."""
+        with self._lock:
+            if self._line and (self._line != self._drawn or self._is_terminal):
+                self._draw(self._clock())
+            if self._is_terminal and self._drawn:
+                self._stream.write("\n")
+                self._stream.flush()
+            self._drawn = self._line = ""
+
+    def _draw(self, now: float) -> None:
+        if self._is_terminal:
+            # The last column stays free: a terminal that wraps there would leave a copy of the line behind.
+            self._drawn = fit_line(self._line, shutil.get_terminal_size().columns - 1)
+            self._stream.write(f"\r{self._drawn}\x1b[K")
+        elif self._line != self._drawn:
+            self._drawn = self._line
+            self._stream.write(f"{self._line}\n")
+        self._stream.flush()
+        self._drawn_s = now
+
+    def _compose(self, beat: Beat, validation: tuple[str, float] | None) -> str:
+        share = 100 * beat.step // self._total if self._total else 100
+        parts = [say("ui/progress-step", step=beat.step, total=self._total, share=min(share, 100))]
+        if beat.step:
+            parts.append(say("ui/progress-loss", loss=f"{beat.loss:.4g}"))
+        if validation is not None:
+            parts.append(say("ui/progress-val", name=clean_text(validation[0]), value=f"{validation[1]:.4g}"))
+        if beat.phase in _NOT_STEPS:
+            parts.append(say(f"ui/phase-{beat.phase}"))
+        rate = self._pace.rate_samples_s() or (beat.rate if beat.rate > 0 else None)
+        if rate is not None:
+            parts.append(rate_text(rate, self._tokens))
+        eta = self._eta_s(beat, rate)
+        if eta is not None:
+            parts.append(say("ui/progress-eta", eta=clock_text(eta)))
+        return " | ".join(parts)
+
+    def _eta_s(self, beat: Beat, rate: float | None) -> float | None:
+        left = max(0, self._total - beat.step)
+        step_s = self._pace.step_s()
+        if step_s is None and rate and beat.step:
+            step_s = beat.samples / beat.step / rate
+        return None if step_s is None else left * step_s
+
+
+def rate_text(rate_samples_s: float | None, tokens_per_sample: int | None) -> str:
+    """Return a speed in tokens where samples have tokens, in samples otherwise."""
+    if rate_samples_s is None:
+        return "n/a"
+    if tokens_per_sample:
+        return say("ui/rate-tokens", rate=short(rate_samples_s * tokens_per_sample))
+    return say("ui/rate-samples", rate=short(rate_samples_s))
+
+
+def clock_text(seconds: float) -> str:
+    """Return a time to go as `0:42` or `2:03:05`; it does not flicker between units as `duration` would."""
+    whole = max(0, math.ceil(seconds))
+    if whole >= 86_400:
+        return duration(whole)
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def fit_line(line: str, width: int) -> str:
+    """Return the line with as many of its parts as fit; step and ETA are the last to go."""
+    parts = line.split(" | ")
+    while len(parts) > 2 and cell_width(" | ".join(parts)) > width:
+        del parts[-2]
+    return fit_text(" | ".join(parts), width)

@@ -1,0 +1,210 @@
+"""Which plots the report shows, and what each of them says below its title."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from markupsafe import Markup
+
+from headway.telemetry import best_measure, number
+from headway.ui.report.gather import Facts, Steps
+from headway.ui.report.svg import NARROW, WIDE, Layer, Line, Plot, draw_plot, draw_stack
+from headway.ui.report.thin import smooth
+from headway.ui.report.words import Said, both
+from headway.units import duration, short, size
+
+PART_STYLES = {
+    "data": "s1",
+    "forward": "s0",
+    "backward": "s2",
+    "comm": "s3",
+    "optimizer": "s4",
+    "save": "s5",
+    "eval": "s6",
+    "other": "s7",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One plot with its words."""
+
+    title: Markup
+    note: Markup
+    svg: Markup
+    legend: tuple[tuple[str, Markup], ...] = ()
+    """Class of the colour and its name."""
+    is_wide: bool = False
+
+
+def draw_figures(facts: Facts) -> list[Figure]:
+    """Return every plot the run has data for, the most asked for first."""
+    steps = facts.steps
+    if steps is None or len(steps.step) < 2:
+        return [figure for figure in [_validation(facts)] if figure]
+    restarts = [
+        number(event.get("resume_step")) + 0.5
+        for event in facts.events
+        if event.get("kind") == "attempt_started" and number(event.get("resume_step")) > 0
+    ]
+    makers: list[Callable[[Facts, Steps, list[float]], Figure | None]] = [
+        lambda facts, steps, restarts: _validation(facts, restarts),
+        _speed,
+        _split,
+        _memory,
+        _rate,
+        _norm,
+    ]
+    rest = [figure for make in makers if (figure := make(facts, steps, restarts))]
+    # An odd number of plots would leave a hole in the last row of two; then the loss takes the whole first one.
+    return [_loss(facts, steps, restarts, is_wide=len(rest) % 2 == 0), *rest]
+
+
+def _loss(facts: Facts, steps: Steps, restarts: list[float], *, is_wide: bool) -> Figure:
+    mean = smooth(steps.loss)
+    lines = [
+        Line(x=steps.step, y=steps.loss, label="report/every-step", style="s0 faint", is_read=False),
+        Line(x=steps.step, y=mean, label="report/smoothed", style="s0"),
+    ]
+    legend = [("s0", both("report/smoothed")), ("s0 faint", both("report/every-step"))]
+    checks = [event for event in facts.validations if "loss" in event["measures"]]
+    if checks:
+        x = np.array([float(event["step"]) for event in checks])
+        y = np.array([number(event["measures"]["loss"]) for event in checks])
+        lines.append(Line(x=x, y=y, label="report/validation", style="s4 dots", is_read=False))
+        legend.append(("s4", both("report/validation")))
+    finite = mean[np.isfinite(mean)]
+    last = f"{finite[-1]:.4g}" if len(finite) else "n/a"
+    return Figure(
+        title=both("report/plot-loss"),
+        note=both("report/note-loss", first=_figure(steps.loss[0]), last=last),
+        svg=draw_plot(Plot(lines=lines, restarts=restarts, until=last_step(facts), width=WIDE if is_wide else NARROW)),
+        legend=tuple(legend),
+        is_wide=is_wide,
+    )
+
+
+def _validation(facts: Facts, restarts: list[float] | None = None) -> Figure | None:
+    if not facts.validations:
+        return None
+    name = best_measure(facts.validations[-1])
+    checks = [event for event in facts.validations if name in event["measures"]]
+    x = np.array([float(event["step"]) for event in checks])
+    y = np.array([number(event["measures"][name]) for event in checks])
+    level = facts.baselines[0] if facts.baselines else None
+    line = Line(x=x, y=y, label=name, style="s4 dots")
+    mark = (level[1].value, level[0]) if level else None
+    shown = Plot(lines=[line], restarts=restarts or (), level=mark, until=last_step(facts))
+    return Figure(
+        title=both("report/plot-validation", name=name),
+        note=both("report/note-validation", num=len(checks), first=_figure(y[0]), last=_figure(y[-1])),
+        svg=draw_plot(shown),
+    )
+
+
+def _speed(facts: Facts, steps: Steps, restarts: list[float]) -> Figure | None:
+    batch, tokens = facts.plan.get("batch_samples"), facts.plan.get("tokens_per_sample")
+    if not batch:
+        return None
+    rate = batch * (tokens or 1) / np.maximum(steps.own_s, 1e-9)
+    unit = "report/unit-tokens" if tokens else "report/unit-samples"
+    lines = [
+        Line(x=steps.step, y=rate, label="report/every-step", style="s2 faint", is_read=False),
+        Line(x=steps.step, y=smooth(rate), label="report/smoothed", style="s2"),
+    ]
+    return Figure(
+        title=both("report/plot-speed") + Markup(" ") + both(unit),
+        note=both("report/note-speed", median=short(float(np.median(rate))), low=short(float(rate.min()))),
+        svg=draw_plot(Plot(lines=lines, label=short, restarts=restarts, from_zero=True, until=last_step(facts))),
+    )
+
+
+def _split(facts: Facts, steps: Steps, restarts: list[float]) -> Figure | None:
+    shown = {key: values * 1000 for key, values in steps.parts.items() if key != "eval" and values.any()}
+    if not shown:
+        return None
+    rest = steps.total_s * 1000 - sum(shown.values()) - steps.parts["eval"] * 1000
+    shown["other"] = np.maximum(np.nan_to_num(rest), 0.0)
+    layers = [Layer(values=values, style=PART_STYLES[key]) for key, values in shown.items()]
+    longest = max(shown, key=lambda key: float(shown[key].sum()))
+    share = 100 * float(shown[longest].sum()) / max(1e-12, float(sum(values.sum() for values in shown.values())))
+    return Figure(
+        title=both("report/plot-split"),
+        note=both("report/note-split", part=Said(f"report/part-{longest}"), share=f"{share:.0f}"),
+        svg=draw_stack(steps.step, layers, lambda ms: f"{ms:.3g} ms", restarts),
+        legend=tuple((PART_STYLES[key], both(f"report/part-{key}")) for key in shown),
+    )
+
+
+def _memory(facts: Facts, steps: Steps, restarts: list[float]) -> Figure | None:
+    if not steps.memory:
+        return None
+    peak = max(float(np.nanmax(values)) for values in steps.memory.values())
+    unit, name = ((1 << 30), "GiB") if peak >= 2 << 30 else ((1 << 20), "MiB")
+    lines = [
+        Line(x=steps.step, y=values / unit, label=str(rank), style=f"s{(0, 4, 2, 3, 1, 5, 6, 7)[i]}")
+        for i, (rank, values) in enumerate(list(steps.memory.items())[:8])
+    ]
+    shown = Plot(
+        lines=lines,
+        label=lambda value: f"{value:.4g} {name}",
+        restarts=restarts,
+        from_zero=True,
+        until=last_step(facts),
+    )
+    return Figure(
+        title=both("report/plot-memory"),
+        note=both("report/note-memory", peak=size(peak), num=len(steps.memory)),
+        svg=draw_plot(shown),
+        legend=tuple((line.style, both("report/rank", rank=line.label)) for line in lines),
+    )
+
+
+def _rate(facts: Facts, steps: Steps, restarts: list[float]) -> Figure:
+    line = Line(x=steps.step, y=steps.lr, label="lr", style="s3")
+    peak = float(np.nanmax(steps.lr)) if np.isfinite(steps.lr).any() else float("nan")
+    return Figure(
+        title=both("report/plot-lr"),
+        note=both("report/note-lr", peak=_figure(peak), last=_figure(steps.lr[-1])),
+        svg=draw_plot(Plot(lines=[line], restarts=restarts, from_zero=True, until=last_step(facts))),
+    )
+
+
+def _norm(facts: Facts, steps: Steps, restarts: list[float]) -> Figure | None:
+    norms = np.where(steps.grad_norm > 0, steps.grad_norm, np.nan)
+    if not np.isfinite(norms).any():
+        return None
+    at = int(np.nanargmax(np.where(np.isfinite(norms), norms, np.nan)))
+    line = Line(x=steps.step, y=norms, label="norm", style="s5")
+    return Figure(
+        title=both("report/plot-norm"),
+        note=both("report/note-norm", peak=_figure(norms[at]), step=int(steps.step[at])),
+        svg=draw_plot(Plot(lines=[line], is_log=True, restarts=restarts, until=last_step(facts))),
+    )
+
+
+def draw_shares(facts: Facts) -> list[tuple[str, Markup, str, float]]:
+    """Return where the run's time went: class, name, text and per cent of each part."""
+    if facts.steps is None or facts.wall_s <= 0:
+        return []
+    spent = {key: float(values.sum()) for key, values in facts.steps.parts.items()}
+    spent["other"] = max(0.0, facts.wall_s - sum(spent.values()))
+    # Clocks of ranks and supervisor differ by a little; the bar is always whole.
+    whole = sum(spent.values())
+    return [
+        (PART_STYLES[key], both(f"report/share-{key}"), duration(value), 100 * value / whole)
+        for key, value in spent.items()
+        if value > 0
+    ]
+
+
+def last_step(facts: Facts) -> float | None:
+    """Return where the axis of steps ends: the last step any curve has."""
+    ends = [float(facts.steps.step[-1])] if facts.steps is not None else []
+    return max([*ends, *(float(event["step"]) for event in facts.validations)], default=None)
+
+
+def _figure(value: float) -> str:
+    return f"{value:.4g}"

@@ -1,0 +1,169 @@
+"""Everything the report tells, read from the run directory once."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from headway.telemetry import (
+    PARTS,
+    Columns,
+    Event,
+    Measure,
+    RunDir,
+    RunState,
+    number,
+    read_events,
+    read_metrics,
+    read_record,
+    read_tail,
+    run_state,
+)
+from headway.ui.report.thin import Floats
+from headway.ui.text import clean_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """The steps all ranks have finished, one row a rank where ranks differ."""
+
+    step: Floats
+    loss: Floats
+    lr: Floats
+    grad_norm: Floats
+    own_s: Floats
+    """Time of the slowest rank, validation and saving left out: the others wait for it."""
+    parts: dict[str, Floats]
+    """Seconds of each part, the median over the ranks."""
+    total_s: Floats
+    """Whole step, the median over the ranks."""
+    memory: dict[int, Floats]
+    """Bytes by rank; ranks that never reported any are left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What the page is made from."""
+
+    state: RunState
+    events: list[Event]
+    steps: Steps | None
+    validations: list[Event]
+    """The last one of every step, in order of steps."""
+    baselines: list[tuple[str, Measure]]
+    """Names of baselines and their value as the deciding measure."""
+    redone_steps: int
+    wall_s: float
+    """Time under a supervisor, all sessions together."""
+    plan: dict[str, Any]
+    config: dict[str, Any]
+    origins: dict[str, Any]
+    machine: dict[str, Any]
+    command: dict[str, Any]
+    log_tail: list[str]
+
+
+def gather(run: RunDir) -> Facts:
+    """Read a run directory."""
+    events = read_events(run.events)
+    job = read_record(run.job)
+    state = run_state(run, events)
+    by_rank = {rank: read_metrics(run.metrics(rank)) for rank in run.ranks()}
+    validations = _last_of_steps([event for event in events if event.get("kind") == "validation"])
+    origins = read_record(run.origins)
+    return Facts(
+        state=state,
+        events=events,
+        steps=_join_ranks({rank: found for rank, found in by_rank.items() if len(found["step"])}),
+        validations=validations,
+        baselines=_baselines(events, state.best or state.validation),
+        redone_steps=_count_redone(run, by_rank),
+        wall_s=_wall_s(events),
+        plan=read_record(run.plan) or job.get("plan") or {},
+        config=flatten(job.get("config") or {}),
+        origins=flatten(origins.get("origins", origins)),
+        machine=read_record(run.machine),
+        command=read_record(run.command),
+        log_tail=[clean_text(line) for line in read_tail(run.log, 8192).decode("utf-8", "replace").splitlines()[-40:]],
+    )
+
+
+def flatten(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested sections as dotted keys."""
+    flat: dict[str, Any] = {}
+    for key, value in data.items():
+        if isinstance(value, dict) and value:
+            flat.update(flatten(value, f"{prefix}{key}."))
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def _last_of_steps(validations: list[Event]) -> list[Event]:
+    by_step = {event["step"]: event for event in validations if isinstance(event.get("step"), int)}
+    return [by_step[step] for step in sorted(by_step) if by_step[step].get("measures")]
+
+
+def _baselines(events: list[Event], measure: Measure | None) -> list[tuple[str, Measure]]:
+    """Return `unigram` for `unigram_bpb` when the run is judged by `bpb`."""
+    if measure is None:
+        return []
+    found: dict[str, Measure] = {}
+    for event in events:
+        for key, value in (event.get("measures") or {}).items() if event.get("kind") == "baseline" else ():
+            name = key.removesuffix(f"_{measure.name}")
+            if name != key and math.isfinite(number(value)):
+                found[name] = Measure(name=measure.name, value=number(value), step=0, sense=measure.sense)
+    return list(found.items())
+
+
+def _count_redone(run: RunDir, by_rank: dict[int, Columns]) -> int:
+    """Return how many steps were trained and lost again: lines of rank 0 that no longer count."""
+    if 0 not in by_rank:
+        return 0
+    return max(0, run.metrics(0).read_bytes().count(b"\n") - len(by_rank[0]["step"]))
+
+
+def _wall_s(events: list[Event]) -> float:
+    total, began, last = 0.0, None, 0.0
+    for event in events:
+        t = number(event.get("t"))
+        if event.get("kind") == "run_started":
+            # A session whose supervisor was killed ends with the last word it left.
+            total += last - began if began is not None else 0.0
+            began = t
+        last = t
+        if event.get("kind") == "run_ended" and began is not None:
+            total, began = total + t - began, None
+    return total + (last - began if began is not None else 0.0)
+
+
+def _join_ranks(ranks: dict[int, Columns]) -> Steps | None:
+    if not ranks:
+        return None
+    arrays = {rank: {key: np.frombuffer(col) for key, col in cols.items()} for rank, cols in ranks.items()}
+    common = functools.reduce(np.intersect1d, [columns["step"] for columns in arrays.values()])
+    if not len(common):
+        return None
+    rows = {rank: np.searchsorted(columns["step"], common) for rank, columns in arrays.items()}
+
+    def pick(key: str) -> Floats:
+        return np.stack([columns[key][rows[rank]] for rank, columns in arrays.items()])
+
+    first = min(arrays)
+    one = {key: arrays[first][key][rows[first]] for key in ("loss", "lr", "grad_norm")}
+    spent = np.nan_to_num(pick("save")) + np.nan_to_num(pick("eval"))
+    inside = np.nan_to_num(sum(pick(key) for key in ("data", "forward", "backward", "optimizer")))
+    memory = {rank: columns["mem"][rows[rank]] for rank, columns in arrays.items()}
+    return Steps(
+        step=common,
+        own_s=np.maximum(pick("dt") - spent, inside).max(axis=0),
+        parts={key: np.nan_to_num(np.median(pick(key), axis=0)) for key in PARTS},
+        total_s=np.median(pick("dt"), axis=0),
+        memory={rank: values for rank, values in memory.items() if np.isfinite(values).any()},
+        **one,
+    )

@@ -1,0 +1,112 @@
+"""The report as one HTML file: no script, nothing loaded, safe to open and to send on."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+import os
+from pathlib import Path
+from typing import Any, Final
+
+import jinja2
+from markupsafe import Markup
+
+from headway.messages import language
+from headway.telemetry import RunDir
+from headway.ui.report import tables
+from headway.ui.report.figures import draw_figures, draw_shares
+from headway.ui.report.gather import Facts, gather
+from headway.ui.report.timeline import draw_timeline
+from headway.ui.report.verdict import find_gains, write_verdict
+from headway.ui.report.words import both
+from headway.units import duration, short, size
+
+_HERE: Final = Path(__file__).parent
+
+
+def write_report(run: RunDir, to: Path | None = None) -> Path:
+    """Write the report of a run and return its path; an older one is replaced at once."""
+    path = to or run.report
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temp = path.with_name(f".{path.name}.{os.getpid()}")
+    # Bytes that are not text (a lone surrogate from a log) must not keep the report from being written.
+    temp.write_bytes(render_report(gather(run)).encode("utf-8", "replace"))
+    temp.replace(path)
+    return path
+
+
+def render_report(facts: Facts) -> str:
+    """Return the page."""
+    style = (_HERE / "style.css").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    loader = jinja2.FileSystemLoader(_HERE)
+    pages = jinja2.Environment(
+        autoescape=True, loader=loader, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return pages.get_template("page.html").render(
+        say=both,
+        lang=language(),
+        style=Markup(style),
+        style_hash=f"'sha256-{digest}'",
+        **_contents(facts),
+    )
+
+
+def _contents(facts: Facts) -> dict[str, Any]:
+    return {
+        "state": facts.state,
+        "verdict": write_verdict(facts),
+        "tiles": _tiles(facts),
+        "timeline": draw_timeline(facts.events),
+        "figures": draw_figures(facts),
+        "shares": list(_place_shares(facts)),
+        "compared": tables.compare_plan(facts),
+        "plan": tables.list_plan(facts),
+        "checkpoints": tables.list_checkpoints(facts),
+        "config": tables.list_config(facts),
+        "machine": tables.list_machine(facts),
+        "incidents": tables.list_incidents(facts),
+        "warnings": tables.list_warnings(facts),
+        "events": tables.list_events(facts),
+        "command": tables.describe_command(facts),
+        "started": tables.when(facts.state.started),
+        "ended": tables.when(facts.state.ended),
+        "log": facts.log_tail,
+    }
+
+
+def _tiles(facts: Facts) -> list[tuple[Markup, str, Markup | str]]:
+    """Return the few numbers people ask for first: name, value, word beside it."""
+    state = facts.state
+    tiles: list[tuple[Markup, str, Markup | str]] = []
+    if state.best is not None:
+        tiles.append((both("report/tile-best", name=state.best.name), f"{state.best.value:.4g}", _gain_word(facts)))
+    if state.loss is not None:
+        tiles.append((both("report/tile-loss"), f"{state.loss:.4g}", both("report/at-step", step=state.step)))
+    if state.rate_samples_s is not None:
+        times = state.tokens_per_sample or 1
+        unit = both("report/unit-tokens" if state.tokens_per_sample else "report/unit-samples")
+        tiles.append((both("report/tile-speed"), short(state.rate_samples_s * times), unit))
+    tiles.append((both("report/tile-wall"), duration(facts.wall_s), both("report/attempts", num=state.attempts)))
+    kept = [saved for saved in state.checkpoints if saved.is_there]
+    total = size(sum(saved.num_bytes for saved in kept))
+    tiles.append((both("report/tile-kept"), str(len(kept)), total))
+    return tiles
+
+
+def _gain_word(facts: Facts) -> Markup | str:
+    gains = [gain for gain in find_gains(facts) if math.isfinite(gain.share)]
+    if not gains:
+        return both("report/at-step", step=facts.state.best.step if facts.state.best else 0)
+    best = gains[0]
+    code = "report/better" if best.share > 0 else "report/worse"
+    return both(code, share=f"{abs(best.share) * 100:.1f}", name=best.name)
+
+
+def _place_shares(facts: Facts) -> Any:
+    """Yield class, name, text, per cent and left edge of each part of the bar."""
+    left = 0.0
+    for style, name, text, share in draw_shares(facts):
+        yield style, name, text, share, left
+        left += share

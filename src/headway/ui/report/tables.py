@@ -1,0 +1,193 @@
+"""The tables of the report, as rows of text and markup."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from headway.telemetry import Event, number
+from headway.ui.report.gather import Facts, flatten
+from headway.ui.report.words import both, both_or_plain
+from headway.units import count, duration, size
+
+_MAX_EVENTS = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigRow:
+    """One value of the config."""
+
+    key: str
+    value: str
+    origin: str
+    is_default: bool
+
+
+def compare_plan(facts: Facts) -> list[tuple[Markup, str, str]]:
+    """Return quantity, planned, happened."""
+    plan, state, steps = facts.plan, facts.state, facts.steps
+    tokens = plan.get("tokens_per_sample")
+    rows = [
+        ("steps", count(plan.get("total_steps")), count(state.step)),
+        ("samples", count(plan.get("total_samples")), count(state.samples)),
+    ]
+    if tokens:
+        planned, done = plan.get("total_samples"), state.samples
+        rows.append(("tokens", count(planned * tokens if planned else None), count(done * tokens if done else None)))
+    rows.append(("ranks", count(plan.get("world_size")), count(_last_world_size(facts.events))))
+    rows.append(("redone", "0", count(facts.redone_steps)))
+    rows.append(("attempts", "1", count(state.attempts)))
+    rows.append(("wall", duration(number_or_none(plan.get("wall_s"))), duration(facts.wall_s)))
+    peak = max((float(np.nanmax(v)) for v in steps.memory.values()), default=None) if steps else None
+    rows.append(("memory", size(number_or_none(plan.get("peak_bytes"))), size(peak)))
+    return [(both(f"report/row-{key}"), planned, done) for key, planned, done in rows]
+
+
+def number_or_none(value: Any) -> float | None:
+    """Return a number, or None for anything that is none."""
+    found = number(value)
+    return None if math.isnan(found) else found
+
+
+def _last_world_size(events: list[Event]) -> float | None:
+    found = [event.get("world_size") for event in events if event.get("kind") == "attempt_started"]
+    return number_or_none(found[-1]) if found else None
+
+
+def list_plan(facts: Facts) -> list[tuple[Markup, str, str]]:
+    """Return the plan's own rows: quantity, value, where it came from."""
+    rows = [row for row in facts.plan.get("rows") or () if isinstance(row, dict)]
+    return [
+        (
+            both_or_plain(f"plan/row-{row.get('key')}", str(row.get("key"))),
+            str(row.get("value")),
+            str(row.get("origin")),
+        )
+        for row in rows
+    ]
+
+
+def list_checkpoints(facts: Facts) -> list[dict[str, Any]]:
+    """Return the committed checkpoints with what validation said about their step."""
+    best = facts.state.best
+    measures = {event["step"]: event["measures"] for event in facts.validations}
+    return [
+        {
+            "step": saved.step,
+            "after": duration(saved.t - (facts.state.started or saved.t)),
+            "size": size(saved.num_bytes),
+            "stall": duration(number_or_none(saved.stall_s)),
+            "write": duration(number_or_none(saved.write_s)),
+            "measures": ", ".join(f"{k} {number(v):.4g}" for k, v in measures.get(saved.step, {}).items()) or "n/a",
+            "is_best": best is not None and best.step == saved.step,
+            "is_there": saved.is_there,
+        }
+        for saved in facts.state.checkpoints
+    ]
+
+
+def list_config(facts: Facts) -> list[ConfigRow]:
+    """Return every value of the config with its origin."""
+    return [
+        ConfigRow(
+            key=key,
+            value=value if isinstance(value, str) else json.dumps(value, ensure_ascii=False),
+            origin=str(facts.origins.get(key, "default")),
+            is_default=str(facts.origins.get(key, "default")).startswith("default"),
+        )
+        for key, value in facts.config.items()
+    ]
+
+
+def list_machine(facts: Facts) -> list[tuple[str, str]]:
+    """Return the machine's readings; bytes as sizes, what nobody could read left out."""
+    shown = flatten({key: value for key, value in facts.machine.items() if key not in ("schema", "findings", "gpus")})
+    rows = [(key, _reading(key, value)) for key, value in shown.items() if value not in (None, "", [], {})]
+    for gpu in facts.machine.get("gpus") or ():
+        if isinstance(gpu, dict):
+            memory = size(number_or_none(gpu.get("total_bytes")))
+            rows.append((f"gpu {gpu.get('index')}", f"{gpu.get('name') or 'n/a'}, {memory}"))
+    return rows
+
+
+def _reading(key: str, value: Any) -> str:
+    if key.endswith("_bytes"):
+        return size(number_or_none(value))
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def list_incidents(facts: Facts) -> list[dict[str, Any]]:
+    """Return what went wrong, in order, and what was done about it."""
+    start = facts.state.started or 0.0
+    return [
+        {
+            "after": duration(max(0.0, number(event.get("t")) - start)),
+            "attempt": event.get("attempt"),
+            "rank": event.get("rank"),
+            "class": event.get("class"),
+            "text": event.get("text") or event.get("what") or event.get("why") or "",
+            "action": event.get("action") or event.get("policy") or "",
+            "traceback": event.get("traceback") or "",
+        }
+        for event in facts.events
+        if event.get("kind") in ("incident", "guard", "checkpoint_failed")
+    ]
+
+
+def list_warnings(facts: Facts) -> list[Markup]:
+    """Return the warnings, in words where this version has them."""
+    found = [event for event in facts.events if event.get("kind") == "warning"]
+    return [_warning(str(event.get("code")), event.get("facts")) for event in found]
+
+
+def _warning(code: str, facts: Any) -> Markup:
+    known = {str(key): value for key, value in facts.items()} if isinstance(facts, dict) else {}
+    words = json.dumps(known, ensure_ascii=False, default=str) if known else ""
+    return both_or_plain(code, f"{code} {words}", **{k: v for k, v in known.items() if k not in ("code", "plain")})
+
+
+def list_events(facts: Facts) -> list[tuple[str, str, str]]:
+    """Return time, kind and facts of the events; of very many, the first and the last."""
+    start = facts.state.started or 0.0
+    events = facts.events
+    if len(events) > _MAX_EVENTS:
+        events = events[: _MAX_EVENTS // 2] + events[-_MAX_EVENTS // 2 :]
+    return [
+        (
+            duration(max(0.0, number(event.get("t")) - start)),
+            str(event.get("kind")),
+            json.dumps(
+                {k: v for k, v in event.items() if k not in ("seq", "t", "kind", "traceback")}, ensure_ascii=False
+            ),
+        )
+        for event in events
+    ]
+
+
+def describe_command(facts: Facts) -> dict[str, str]:
+    """Return the command line and the commit it ran from."""
+    argv = facts.command.get("argv") or next(
+        (event.get("command") for event in facts.events if event.get("kind") == "run_started"), None
+    )
+    line = shlex.join(map(str, argv)) if isinstance(argv, list) else str(argv or "n/a")
+    git = facts.command.get("git")
+    source = git if isinstance(git, dict) else facts.command
+    commit, diff = source.get("commit"), source.get("diff")
+    return {
+        "line": line,
+        "commit": str(commit or "n/a"),
+        "diff": str(diff or ""),
+        "cwd": str(facts.command.get("cwd") or ""),
+    }
+
+
+def when(unix: float | None) -> str:
+    """Return a time of day where the report is written."""
+    return "n/a" if unix is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(unix))

@@ -1,0 +1,42 @@
+"""Both languages side by side in one page; the style sheet shows one of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from headway.messages import LANGUAGES, Language, find_text, say
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A fact that is itself a message."""
+
+    code: str
+
+
+def both(code: str, **facts: object) -> Markup:
+    """Return a message in both languages; facts are escaped, they may come from a run."""
+    shape = Markup('<span lang="{}">{}</span>')
+    return Markup("").join(shape.format(lang, _say(code, lang, facts)) for lang in LANGUAGES)
+
+
+def _say(code: str, lang: Language, facts: dict[str, object]) -> str:
+    said = {key: say(fact.code, lang) if isinstance(fact, Said) else fact for key, fact in facts.items()}
+    return say(code, lang, **said)
+
+
+def both_or_plain(code: str, plain: str, **facts: object) -> Markup:
+    """Return a message of another stage, or the plain text when this version has no such message or fact."""
+    try:
+        find_text(code)
+        return both(code, **facts)
+    except (KeyError, ModuleNotFoundError, ValueError, IndexError):
+        return Markup("{}").format(plain)
+
+
+def both_texts(x: float, y: float, code: str, style: str) -> Markup:
+    """Return a message in both languages as SVG text."""
+    shape = Markup('<text lang="{}" class="{}" x="{:.1f}" y="{:.1f}">{}</text>')
+    return Markup("").join(shape.format(lang, style, x, y, say(code, lang)) for lang in LANGUAGES)

@@ -1,0 +1,48 @@
+"""Bytes, seconds and counts as people read them."""
+
+from __future__ import annotations
+
+_BYTE_STEPS = (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
+
+
+def size(num_bytes: float | None) -> str:
+    """Return bytes as text, `1.5 GiB`; an absent reading is `n/a`."""
+    if num_bytes is None:
+        return "n/a"
+    for name, step in _BYTE_STEPS:
+        if abs(num_bytes) >= step:
+            return f"{num_bytes / step:.1f} {name}"
+    return f"{num_bytes:.0f} B"
+
+
+def duration(seconds: float | None) -> str:
+    """Return seconds as text: `850 ms`, `12.4 s`, `3:05`, `2:03:05`, `3 d 4:05`."""
+    if seconds is None:
+        return "n/a"
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days} d {hours}:{minutes:02d}"
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def count(number: float | None) -> str:
+    """Return a count with its thousands apart: `1 048 576`."""
+    if number is None:
+        return "n/a"
+    return f"{number:,.0f}".replace(",", " ")
+
+
+def short(number: float | None) -> str:
+    """Return a number in three figures with a letter: `35.1k`, `1.88G`."""
+    if number is None:
+        return "n/a"
+    for letter, step in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if abs(number) >= step:
+            return f"{number / step:.3g}{letter}"
+    return f"{number:.3g}"

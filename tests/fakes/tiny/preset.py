@@ -1,0 +1,44 @@
+"""A recipe small enough for tests: a two-layer network that learns a random function."""
+
+from __future__ import annotations
+
+from headway.config import Recipe, Section
+
+
+class TinySection(Section):
+    """Size of the network and faults on demand."""
+
+    width: int = 16
+    """Hidden units."""
+    samples: int = 97
+    """Training samples; prime, so that no batch divides an epoch."""
+    depth: int = 2
+    """Hidden layers."""
+    dropout: float = 0.1
+    """Share of units dropped, so that generators matter."""
+    ragged: bool = False
+    """Give each sample its own weight count, so that batches differ in what they hold."""
+    norm: bool = False
+    """Add batch norm, so that there are buffers."""
+    nan_samples: tuple[int, ...] = ()
+    """Training samples whose input is NaN."""
+    fail_step: int = 0
+    """Step at which rank `fail_rank` raises."""
+    fail_rank: int = 1
+    """Rank that raises."""
+    sleep_s: float = 0.0
+    """Seconds each loss takes longer."""
+
+
+RECIPE = Recipe(
+    name="tiny",
+    section=TinySection,
+    task="tiny.task",
+    defaults={
+        "batch.per_device": 4,
+        "train.steps": 20,
+        "lr.base": 0.01,
+        "parallel.gpus": 0,
+    },
+    train_samples=lambda section: section.samples,
+)

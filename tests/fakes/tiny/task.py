@@ -1,0 +1,100 @@
+"""The tiny recipe's model, data and loss."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import numpy as np
+import torch
+from torch import nn
+
+from headway.engine.task import Loss, ParamGroup
+
+
+class Numbers:
+    """Samples that are a pure function of their index, with noise that is one of (index, epoch)."""
+
+    def __init__(self, size: int, section, seed: int) -> None:
+        self._size, self._section = size, section
+        rng = np.random.default_rng(seed)
+        self._x = rng.standard_normal((size, 8)).astype(np.float32)
+        self._y = np.sin(self._x @ rng.standard_normal((8, 2))).astype(np.float32)
+        self._x[list(section.nan_samples)] = np.nan
+
+    def __len__(self) -> int:
+        return self._size
+
+    def batch(self, ids, epochs):
+        noise = ((ids * 7919 + epochs * 104729) % 1000 / 1000 - 0.5).astype(np.float32)
+        count = ids % 5 + 1 if self._section.ragged else np.ones_like(ids)
+        return {
+            "x": torch.from_numpy(self._x[ids] + 0.01 * noise[:, None]),
+            "y": torch.from_numpy(self._y[ids]),
+            "count": torch.from_numpy(count),
+        }
+
+
+class TinyTask:
+    """See engine/task.py."""
+
+    best = ("mse", "min")
+
+    def __init__(self, config) -> None:
+        self.config, self.section, self.calls = config, config.task, 0
+
+    def build_model(self):
+        section = self.section
+        layers, width = [], 8
+        for _ in range(section.depth):
+            norm = [nn.BatchNorm1d(section.width)] if section.norm else []
+            layers.append(nn.Sequential(nn.Linear(width, section.width), *norm, nn.Tanh(), nn.Dropout(section.dropout)))
+            width = section.width
+        return nn.Sequential(*layers, nn.Linear(width, 2))
+
+    def train_data(self):
+        return Numbers(self.section.samples, self.section, seed=1)
+
+    def eval_data(self):
+        return Numbers(33, self.section.model_copy(update={"nan_samples": ()}), seed=2)
+
+    def param_groups(self, model):
+        own = self.config.optimizer
+        params = dict(model.named_parameters())
+        if own.name != "muon":
+            return [ParamGroup(params=params, optimizer=own.name, lr=self.config.lr.base)]
+        matrices = {n: p for n, p in params.items() if p.ndim == 2}
+        rest = {n: p for n, p in params.items() if p.ndim != 2}
+        return [
+            ParamGroup(params=matrices, optimizer="muon", lr=self.config.lr.base),
+            ParamGroup(params=rest, optimizer="adamw", lr=self.config.lr.base),
+        ]
+
+    def blocks(self, model):
+        return list(model)[:-1]
+
+    def frozen(self, model):
+        return ()
+
+    def data_id(self):
+        return {"samples": str(self.section.samples)}
+
+    def loss(self, model, batch):
+        self.calls += 1
+        if self.section.sleep_s:
+            time.sleep(self.section.sleep_s)
+        if self.calls == self.section.fail_step and int(os.environ.get("RANK", "0")) == self.section.fail_rank:
+            raise ValueError("the tiny task was told to fail")
+        error = (model(batch["x"]) - batch["y"]).square().sum(1)
+        return Loss((error * batch["count"]).sum(), batch["count"].sum())
+
+    def measures(self, model, batch):
+        error = (model(batch["x"]) - batch["y"]).square().sum(1)
+        return {"error": error.sum(), "count": torch.tensor(float(len(error)))}
+
+    def summarize(self, sums):
+        return {"mse": sums["error"] / sums["count"]}
+
+
+def make_task(config):
+    return TinyTask(config)

@@ -1,0 +1,126 @@
+"""Gradients summed over ranks: replicas in flat buffers, shards by FSDP2."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from fakes.ranks import run_ranks
+from headway.engine.optim import make_optimizers
+from headway.engine.parallel import Replicated
+from headway.engine.task import ParamGroup
+
+
+class Net(nn.Module):
+    """Two blocks and a head, with one parameter that no loss reaches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.blocks = nn.ModuleList([nn.Linear(8, 8), nn.Linear(8, 8)])
+        self.head = nn.Linear(8, 3)
+        self.unused = nn.Parameter(torch.ones(4))
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = torch.tanh(block(x))
+        return self.head(x)
+
+
+def batches(num_micro: int) -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(11)
+    return list(torch.randn(24, 8, generator=generator).chunk(num_micro))
+
+
+def make_layout(ranks, model, strategy):
+    if strategy == "fsdp":
+        from headway.engine.sharded import Sharded
+
+        return Sharded(ranks, model, list(model.blocks), "fp32")
+    return Replicated(ranks, model.parameters(), bucket_bytes=200)
+
+
+def train_some(ranks, strategy, accumulation, optimizer_name):
+    """Three steps over the same samples whatever the layout; returns norms and whole weights."""
+    model = Net()
+    layout = make_layout(ranks, model, strategy)
+    params = dict(model.named_parameters())
+    matrices = {n: p for n, p in params.items() if p.ndim == 2}
+    rest = {n: p for n, p in params.items() if p.ndim != 2}
+    groups = [
+        ParamGroup(params=matrices, optimizer=optimizer_name, lr=0.05),
+        ParamGroup(params=rest, optimizer="adamw", lr=0.05),
+    ]
+    optimizers = make_optimizers(groups, layout)
+    norms = []
+    for step in range(3):
+        layout.zero_grad()
+        parts = batches(ranks.world_size * accumulation)
+        for turn in range(accumulation):
+            layout.begin_micro(is_last=turn + 1 == accumulation)
+            x = parts[turn * ranks.world_size + ranks.rank]
+            model(x).square().sum().div(24).backward()
+        layout.finish_backward()
+        norms.append(float(layout.grad_norm()))
+        layout.scale_grads(min(1.0, 1.0 / norms[-1]))
+        for optimizer in optimizers:
+            optimizer.step(0.05, step)
+    whole = {name: layout.whole(layout.local(p.detach()), like=p).flatten().tolist() for name, p in params.items()}
+    return norms, whole
+
+
+def assert_close(got, wanted):
+    norms, weights = got
+    torch.testing.assert_close(torch.tensor(norms), torch.tensor(wanted[0]), rtol=1e-5, atol=1e-6)
+    for name, values in weights.items():
+        torch.testing.assert_close(torch.tensor(values), torch.tensor(wanted[1][name]), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+@pytest.mark.parametrize(("strategy", "world", "accumulation"), [("ddp", 2, 1), ("ddp", 2, 3), ("fsdp", 2, 1), ("fsdp", 2, 3)])
+def test_every_layout_trains_like_one_process(strategy, world, accumulation, optimizer):
+    (alone,) = run_ranks(train_some, 1, "ddp", 1, optimizer)
+    answers = run_ranks(train_some, world, strategy, accumulation, optimizer)
+    assert answers[0] == answers[1]
+    assert_close(answers[0], alone)
+
+
+def count_messages(ranks):
+    """Return how many all-reduces three micro-batches cause."""
+    import torch.distributed as dist
+
+    sent = []
+    real = dist.all_reduce
+
+    def counting(tensor, **more):
+        sent.append(tensor.numel())
+        return real(tensor, **more)
+
+    dist.all_reduce = counting
+    model = Net()
+    layout = Replicated(ranks, model.parameters())
+    for turn in range(3):
+        layout.begin_micro(is_last=turn == 2)
+        model(torch.ones(2, 8)).sum().backward()
+    layout.finish_backward()
+    return len(sent)
+
+
+def test_accumulation_talks_to_other_ranks_once():
+    assert run_ranks(count_messages, 2) == [1, 1]
+
+
+def test_gradients_are_views_of_few_buffers():
+    model = Net()
+    from headway.engine.parallel import Ranks
+
+    layout = Replicated(Ranks(0, 1, 0, torch.device("cpu")), model.parameters())
+    model(torch.ones(2, 8)).sum().backward()
+    before = float(layout.grad_norm())
+    layout.scale_grads(2.0)
+    assert float(layout.grad_norm()) == pytest.approx(2 * before)
+    grads = [p.grad.norm() for p in model.parameters()]
+    assert float(torch.stack(grads).norm()) == pytest.approx(2 * before, rel=1e-6)
+    layout.zero_grad()
+    assert float(layout.grad_norm()) == 0

@@ -1,0 +1,251 @@
+"""Whole plans: layout, length, rows and refusals, on machines that are not here."""
+
+from __future__ import annotations
+
+import json
+import string
+from dataclasses import dataclass, field
+
+import pytest
+
+from fakes.machines import busy, eight_h100, gpu, lost, machine, mixed, two_v100
+from headway.config.recipe import Recipe
+from headway.config.schema import (
+    BatchConfig,
+    LrConfig,
+    ParallelConfig,
+    RunConfig,
+    Section,
+    TrainConfig,
+)
+from headway.errors import CheckError, ConfigError, PlanError
+from headway.messages import LANGUAGES
+from headway.messages.plan import TEXTS
+from headway.plan import Plan, label_text, make_plan, origin_text, value_text
+
+
+@dataclass(frozen=True)
+class Loaded:
+    config: RunConfig
+    origins: dict[str, str] = field(default_factory=dict)
+    guide_names: dict[str, str] = field(default_factory=dict)
+
+
+RECIPE = Recipe(
+    name="tiny",
+    section=Section,
+    task="tiny.task",
+    tokens_per_sample=lambda _: 2048,
+    train_samples=lambda _: 1000,
+    aliases={"device_batch_size": "batch.per_device", "total_batch_size": "batch.total"},
+)
+
+
+def plan(here=None, origins=None, recipe=RECIPE, **sections) -> Plan:
+    sections.setdefault("train", TrainConfig(steps=10))
+    return make_plan(Loaded(RunConfig(**sections), origins or {}), here or machine(), recipe)
+
+
+def rows(made: Plan) -> dict[str, tuple[str, str]]:
+    return {row.key: (row.value, row.origin) for row in made.rows}
+
+
+def test_without_gpus_two_cpu_ranks_share_the_cores():
+    made = plan()
+    assert (made.device, made.backend, made.world_size, made.gpus) == ("cpu", "gloo", 2, ())
+    assert (made.strategy, made.precision, made.threads) == ("ddp", "fp32", 32)
+
+
+def test_all_free_gpus_are_used_with_bf16():
+    made = plan(machine((*eight_h100()[:3], busy(gpu(3)), lost(4))))
+    assert (made.device, made.backend, made.world_size, made.gpus) == ("cuda", "nccl", 3, (0, 1, 2))
+    assert made.precision == "bf16"
+    assert made.gpu_uuids == tuple(one.uuid for one in eight_h100()[:3])
+
+
+@pytest.mark.parametrize(
+    ("gpus", "precision"), [(two_v100(), "fp16"), (mixed(), "fp16"), ((gpu(0, capability=None),), "fp32")]
+)
+def test_precision_follows_the_weakest_gpu(gpus, precision):
+    assert plan(machine(gpus)).precision == precision
+
+
+def test_fp16_on_cpu_is_refused_and_bf16_is_not():
+    with pytest.raises(PlanError) as refused:
+        plan(train=TrainConfig(steps=1, precision="fp16"))
+    assert refused.value.code == "plan/fp16-on-cpu"
+    assert plan(train=TrainConfig(steps=1, precision="bf16")).precision == "bf16"
+
+
+def test_bf16_on_an_old_gpu_is_a_warning():
+    made = plan(machine(two_v100()), train=TrainConfig(steps=1, precision="bf16"))
+    assert [one.code for one in made.warnings] == ["plan/bf16-emulated"]
+
+
+def test_one_rank_is_single_and_single_is_one_rank():
+    assert plan(parallel=ParallelConfig(cpus=1)).strategy == "single"
+    made = plan(machine(eight_h100()), parallel=ParallelConfig(strategy="single"))
+    assert (made.world_size, made.gpus) == (1, (0,))
+    assert plan(parallel=ParallelConfig(strategy="single")).world_size == 1
+
+
+@pytest.mark.parametrize(
+    ("here", "parallel", "origins"),
+    [
+        (machine(eight_h100()), ParallelConfig(strategy="single", gpus=2), {}),
+        (machine(), ParallelConfig(strategy="single", cpus=2), {"parallel.cpus": "command line"}),
+    ],
+)
+def test_single_never_cuts_ranks_somebody_asked_for(here, parallel, origins):
+    with pytest.raises(PlanError) as refused:
+        plan(here, origins, parallel=parallel)
+    assert refused.value.code == "plan/single-many"
+
+
+def test_busy_gpus_stop_the_plan_with_exit_3():
+    with pytest.raises(CheckError) as refused:
+        plan(machine((busy(gpu(0)),)))
+    assert refused.value.exit_code == 3
+
+
+def test_more_cpu_ranks_than_cores_is_a_warning():
+    made = plan(machine(cores=2), parallel=ParallelConfig(cpus=4))
+    assert made.threads == 1
+    assert [one.code for one in made.warnings] == ["plan/ranks-over-cores"]
+
+
+def test_the_guides_names_are_used_when_the_user_used_them():
+    batch = BatchConfig(per_device=16, total=49152, unit="tokens")
+    config = RunConfig(batch=batch, train=TrainConfig(steps=1))
+    with pytest.raises(PlanError) as refused:
+        make_plan(Loaded(config, {}, {"batch.per_device": "device_batch_size"}), machine(), RECIPE)
+    assert "--device_batch_size=12 batch.total=49152" in refused.value.hint("zh")
+
+
+def resumed(before: Plan, cpus: int, origins: dict[str, str] | None = None, **batch) -> Plan:
+    config = RunConfig(
+        batch=BatchConfig(**batch), parallel=ParallelConfig(cpus=cpus), train=TrainConfig(samples=before.total_samples)
+    )
+    return make_plan(Loaded(config, origins or {}), machine(), RECIPE, before=before)
+
+
+def test_a_run_that_goes_on_keeps_its_total_on_other_ranks_and_derives_the_rest():
+    before = plan(batch=BatchConfig(per_device=8))
+    fewer, more = resumed(before, 1, per_device=8), resumed(before, 4, per_device=8)
+    assert (fewer.micro_batch, fewer.accumulation, fewer.batch_samples) == (8, 2, 16)
+    assert (more.micro_batch, more.accumulation, more.batch_samples) == (4, 1, 16)
+    assert (fewer.total_steps, more.total_steps) == (before.total_steps, before.total_steps)
+    assert rows(fewer)["batch-samples"] == ("16", "kept from 2 ranks before")
+
+
+def test_a_batch_typed_for_the_resume_overrules_the_one_before():
+    before = plan(batch=BatchConfig(per_device=8))
+    assert resumed(before, 1, {"batch.per_device": "command line"}, per_device=4).batch_samples == 4
+
+
+def test_ranks_that_do_not_divide_the_total_of_before_are_refused_in_the_users_unit():
+    before = plan(batch=BatchConfig(per_device=8, unit="tokens"))
+    with pytest.raises(PlanError) as refused:
+        resumed(before, 3, per_device=8, unit="tokens")
+    assert "batch.per_device=5 batch.total=30720 (accumulation 1)" in refused.value.hint("en")
+
+
+def test_two_numbers_somebody_wrote_overrule_the_recipes_third():
+    batch = BatchConfig(per_device=8, total=24, accumulation=3)
+    origins = {"batch.per_device": "recipe tiny", "batch.total": "command line", "batch.accumulation": "command line"}
+    made = plan(origins=origins, batch=batch)
+    assert (made.micro_batch, made.accumulation, made.batch_samples) == (4, 3, 24)
+    assert rows(made)["batch-per-device"] == ("4", "24 / (2 × 3)")
+
+
+@pytest.mark.parametrize(
+    ("train", "samples", "steps"),
+    [
+        (TrainConfig(steps=10), 160, 10),
+        (TrainConfig(samples=100), 100, 7),
+        (TrainConfig(epochs=2), 2000, 125),
+        (TrainConfig(epochs=0.0001), 1, 1),
+    ],
+)
+def test_length_is_counted_in_samples_and_the_last_step_may_be_partial(train, samples, steps):
+    made = plan(train=train)
+    assert (made.total_samples, made.total_steps) == (samples, steps)
+
+
+def test_length_must_be_given_once():
+    for train, code in ((TrainConfig(), "plan/no-length"), (TrainConfig(steps=1, epochs=1), "plan/length-twice")):
+        with pytest.raises(ConfigError) as refused:
+            plan(train=train)
+        assert (refused.value.code, refused.value.exit_code) == (code, 2)
+
+
+@pytest.mark.parametrize(("layer", "warnings"), [("preset big", []), ("run.yaml:3:1", ["plan/length-overruled"])])
+def test_a_length_of_a_higher_layer_decides_and_a_written_one_is_not_dropped_in_silence(layer, warnings):
+    origins = {"train.steps": layer, "train.epochs": "command line"}
+    made = plan(origins=origins, train=TrainConfig(steps=7, epochs=1))
+    assert made.total_samples == 1000
+    assert [one.code for one in made.warnings] == warnings
+
+
+def test_epochs_need_a_counted_training_set():
+    recipe = Recipe(name="bare", section=Section, task="bare.task", train_samples=lambda _: None)
+    with pytest.raises(ConfigError) as refused:
+        plan(recipe=recipe, train=TrainConfig(epochs=1))
+    assert refused.value.code == "plan/epochs-unknown"
+
+
+def test_lr_is_scaled_by_the_batch_in_its_own_unit():
+    lr = LrConfig(base=0.02, base_batch=524288, scaling="sqrt")
+    made = plan(batch=BatchConfig(per_device=8, total=32768, unit="tokens"), lr=lr)
+    assert made.lr_factor == pytest.approx(0.25)
+    assert rows(made)["lr"] == ("0.005", "0.02 × 0.25")
+
+
+def test_every_quantity_has_a_row_with_its_origin():
+    origins = {"batch.total": "run.yaml:4:3", "batch.per_device": "preset balanced", "train.steps": "command line"}
+    made = plan(origins=origins, batch=BatchConfig(per_device=6, total=49152, unit="tokens"))
+    assert rows(made) == {
+        "device": ("cpu", "no GPU here"),
+        "ranks": ("2", "default"),
+        "strategy": ("ddp", "auto for 2 ranks"),
+        "precision": ("fp32", "auto: fp32 on CPU"),
+        "batch-per-device": ("6", "preset balanced"),
+        "batch-accumulation": ("2", "24 / (2 × 6)"),
+        "batch-samples": ("24", "2 × 6 × 2"),
+        "batch-tokens": ("49 152", "run.yaml:4:3"),
+        "steps": ("10", "command line"),
+        "samples": ("240", "10 × 24"),
+        "epochs": ("0.24", "240 / 1000"),
+        "lr-factor": ("1", "no lr.base_batch or no scaling"),
+        "lr": ("0.001", "default"),
+        "warmup": ("none", "default"),
+        "schedule": ("constant ████████████████", "default"),
+        "eval-every": ("at the end", "default"),
+        "save-every": ("at the end", "default"),
+        "workers": ("0", "default"),
+        "threads": ("32", "64 cores / 2 ranks"),
+    }
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_rows_read_in_both_languages_from_the_stored_record(lang):
+    made = plan(machine(eight_h100()), {"train.steps": "command line"}, lr=LrConfig(warmup_samples=100))
+    back = Plan.from_json(json.loads(json.dumps(made.to_json())))
+    assert back == made
+    for row in back.rows:
+        words = (label_text(row, lang), value_text(row, lang), origin_text(row, lang))
+        assert all(words) and not any("{" in word for word in words)
+    assert origin_text(back.rows[8], lang) == {"en": "command line", "zh": "命令行"}[lang]
+
+
+@pytest.mark.parametrize("code", sorted(TEXTS))
+def test_both_languages_have_the_same_placeholders(code):
+    text = TEXTS[code]
+
+    def names(words: str) -> set[str]:
+        return {name for _, name, _, _ in string.Formatter().parse(words) if name}
+
+    assert text.en and text.zh
+    assert names(text.en) == names(text.zh)
+    assert names(text.en_hint) == names(text.zh_hint)
+    assert bool(text.en_hint) == bool(text.zh_hint)
