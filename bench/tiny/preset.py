@@ -12,8 +12,8 @@ class TinySection(Section):
     """Hidden units."""
     samples: int = 4096
     """Training samples."""
-    stamp: str = ""
-    """File that gets the wall time of the first finished step, and then of every one, one a line."""
+    pause_s: float = 0.0
+    """Seconds each step takes longer."""
 
 
 RECIPE = Recipe(

@@ -28,7 +28,7 @@ class Rank:
         self.is_stopping = False
         self.latest = self.run.checkpoints / "latest-step"
         signal.signal(signal.SIGTERM, self.on_term)
-        meet(job)
+        self.peers = meet(job)
 
     def on_term(self, signum: int, frame: object) -> None:
         if self.fake.get("on_term") == "ignore":
@@ -54,14 +54,25 @@ class Rank:
         for step in range(start + 1, self.fake["steps"] + 1):
             self.misbehave(step)
             time.sleep(self.fake.get("step_s", 0.005))
+            is_stopping = self.agree(self.is_stopping)
             self.beat.beat(FORWARD, step=step, samples=step * 8, loss=1.0 / step)
             print(f"rank {self.rank} step {step}")
             if self.fake.get("save_every") and step % self.fake["save_every"] == 0:
                 self.save(step)
-            if self.is_stopping:
+            if is_stopping:
                 self.save(step)
                 return self.finish("stopped", step)
         return self.finish("done", self.fake["steps"])
+
+    def agree(self, flag: bool) -> bool:
+        """Wait for all ranks and learn whether any has raised the flag, as a collective would."""
+        if self.rank == 0:
+            flag = any([flag, *(receive(peer) for peer in self.peers)])
+            for peer in self.peers:
+                peer.sendall(bytes([flag]))
+            return flag
+        self.peers[0].sendall(bytes([flag]))
+        return receive(self.peers[0])
 
     def finish(self, state: str, step: int) -> int:
         self.report(kind="finished", state=state, step=step)
@@ -75,15 +86,20 @@ class Rank:
                 FAULTS[fault["do"]](self, fault)
 
 
-def meet(job: dict[str, Any]) -> None:
-    """All ranks touch rank 0 over the socket the supervisor bound, as a store would."""
-    if job["rank"] == 0:
-        with socket.socket(fileno=job["listen_fd"]) as listener:
-            assert listener.getsockname() == ("127.0.0.1", job["master_port"])
-            for _ in range(job["world_size"] - 1):
-                listener.accept()[0].close()
-    else:
-        socket.create_connection(("127.0.0.1", int(os.environ["MASTER_PORT"]))).close()
+def meet(job: dict[str, Any]) -> list[socket.socket]:
+    """Connect all ranks with rank 0 over the socket the supervisor bound, as a store would."""
+    if job["rank"] != 0:
+        return [socket.create_connection(("127.0.0.1", int(os.environ["MASTER_PORT"])))]
+    with socket.socket(fileno=job["listen_fd"]) as listener:
+        assert listener.getsockname() == ("127.0.0.1", job["master_port"])
+        return [listener.accept()[0] for _ in range(job["world_size"] - 1)]
+
+
+def receive(peer: socket.socket) -> bool:
+    data = peer.recv(1)
+    if not data:
+        raise RuntimeError("[gloo/transport/tcp/pair.cc:547] Connection closed by peer")
+    return bool(data[0])
 
 
 def main(job: dict[str, Any]) -> int:

@@ -82,7 +82,7 @@ class Launch:
 
     def wait_line(self, line: str) -> None:
         """Wait until some rank has printed a line."""
-        wait_until(lambda: self.run.log.exists() and line.encode() in self.run.log.read_bytes(), line)
+        wait_until(lambda: self.run.log.exists() and line.encode() in _tail(self.run.log), line)
 
     def left_over(self) -> list[int]:
         """Return processes that still live and were started by this launch, found by a mark of the test's own."""
@@ -91,6 +91,12 @@ class Launch:
     def wait_clean(self) -> None:
         """Wait until nothing of this launch is left."""
         wait_until(lambda: not self.left_over(), f"the end of {self.left_over()}")
+
+
+def _tail(path: Path) -> bytes:
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 100_000))
+        return file.read()
 
 
 @contextmanager

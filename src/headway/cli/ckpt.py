@@ -30,7 +30,7 @@ from headway.checkpoint import (
     verify_checkpoint,
 )
 from headway.cli.shape import group, option
-from headway.config.schema import SaveConfig
+from headway.config import SaveConfig
 from headway.errors import CheckpointError, UsageError
 from headway.messages import say
 from headway.telemetry import RunDir, find_run, is_supervised, read_record

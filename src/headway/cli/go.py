@@ -15,7 +15,7 @@ from headway.config import LoadedConfig
 from headway.launch import Nursery, Outcome, detach, failure_text, launch_run, start_nursery
 from headway.messages import language, say
 from headway.plan import Plan
-from headway.telemetry import RunDir, read_json, run_state
+from headway.telemetry import RunDir, read_beat, read_json, run_state
 from headway.ui.console import RunConsole
 
 _GIT_S = 5.0
@@ -44,6 +44,7 @@ def supervise(run: RunDir, nursery: Nursery, stream: TextIO) -> int:
     console = RunConsole(stream, plan)
     try:
         outcome = launch_run(run, observer=console, nursery=nursery)
+        console.tick([read_beat(run.heartbeat(rank)) for rank in range(plan.world_size)])
     finally:
         console.close()
     write_report(run)

@@ -17,6 +17,7 @@ from headway.cli.train import check_and_plan, prepare_data, write_decisions
 from headway.config import LoadedConfig, load_config
 from headway.errors import UsageError
 from headway.messages import say
+from headway.plan import Plan
 from headway.recipes import find_recipe
 from headway.telemetry import EventLog, RunDir, find_run, read_json
 
@@ -39,7 +40,7 @@ def resume(words: tuple[str, ...], detach: bool, dry_run: bool, out: Path) -> in
     nursery = None if dry_run or detach else nursery_for(loaded)
     try:
         prepare_data(loaded, console)
-        machine, plan = check_and_plan(loaded, console)
+        machine, plan = check_and_plan(loaded, console, Plan.from_json(read_json(run.plan)))
         saved = [info.step for info in list_checkpoints(run.checkpoints)]
         done = max(saved, default=0)
         if done >= plan.total_steps:

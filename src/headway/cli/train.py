@@ -58,14 +58,16 @@ def prepare_data(loaded: LoadedConfig, console: Console) -> None:
         module.prepare(loaded.config.task, lambda text: console.print(text, style="dim", markup=False))
 
 
-def check_and_plan(loaded: LoadedConfig, console: Console) -> tuple[MachineReport, Plan]:
-    """Show the machine and the plan; refuse what cannot run."""
+def check_and_plan(
+    loaded: LoadedConfig, console: Console, before: Plan | None = None
+) -> tuple[MachineReport, Plan]:
+    """Show the machine and the plan; refuse what cannot run. A run that goes on keeps the batch it had before."""
     machine = inspect_machine(Path(loaded.config.out), config=loaded.config)
     show_machine(machine, console)
     stops = sum(finding.level == "stop" for finding in machine.findings)
     if stops:
         raise CheckError("machine/stopped", num=stops)
-    plan = make_plan(loaded, machine, loaded.recipe)
+    plan = make_plan(loaded, machine, loaded.recipe, before=before)
     console.print()
     show_plan(plan, loaded.recipe.name, console)
     return machine, plan
@@ -79,7 +81,7 @@ def make_run(loaded: LoadedConfig, machine: MachineReport, plan: Plan) -> RunDir
     log.append("run_started", command=describe_command()["argv"])
     log.append("checked", findings=[finding.to_json() for finding in machine.findings])
     log.append("planned", steps=plan.total_steps, world_size=plan.world_size)
-    for code, facts in loaded.warnings:
+    for code, facts in (*loaded.warnings, *((warning.code, warning.facts) for warning in plan.warnings)):
         log.append("warning", code=code, facts=facts)
     baselines = loaded.recipe.baselines(loaded.config.task) if loaded.recipe.baselines else {}
     if baselines:

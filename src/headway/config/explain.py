@@ -10,10 +10,12 @@ from pydantic_core import PydanticUndefined, to_jsonable_python
 
 from headway.config.describe import describe_fields
 from headway.config.keys import Keys
-from headway.config.problems import COMMAND_LINE, Phrase, Problems
+from headway.config.problems import Phrase
 from headway.config.recipe import Recipe
 from headway.config.schema import RunConfig
+from headway.config.secret import mask_secrets
 from headway.config.wanted import read_wanted
+from headway.errors import ConfigError
 from headway.messages import Language
 
 
@@ -47,17 +49,16 @@ def explain(key: str, recipe: Recipe, lang: Language | None = None) -> Explained
         return _explain_section(match.key, keys, lang)
     if match.kind == "value":
         return _explain_value(match.key, keys, lang)
-    problems = Problems()
     if match.kind == "ambiguous":
         typed = f"headway config explain {match.others[0]}"
-        problems.stop(COMMAND_LINE, "config/ambiguous-key", key=key, others=", ".join(match.others), typed=typed)
+        raise ConfigError("config/ambiguous-key", key=key, others=", ".join(match.others), typed=typed)
     if match.kind == "ignored":
-        problems.stop(COMMAND_LINE, "config/ignored-key", key=key, recipe=recipe.name)
-    nearest = keys.suggest(key)
+        raise ConfigError("config/ignored-key", key=key, recipe=recipe.name)
+    shown, nearest = mask_secrets(key[:80]), keys.suggest(key)
     if nearest:
         typed = f"headway config explain {nearest[0]}"
-        problems.stop(COMMAND_LINE, "config/unknown-key-near", key=key[:80], nearest=nearest[0], typed=typed)
-    return problems.stop(COMMAND_LINE, "config/unknown-key", key=key[:80])
+        raise ConfigError("config/unknown-key-near", key=shown, nearest=nearest[0], typed=typed)
+    raise ConfigError("config/unknown-key", key=shown)
 
 
 def schema_json(recipe: Recipe) -> dict[str, Any]:

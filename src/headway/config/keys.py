@@ -49,7 +49,7 @@ class Keys:
         guide = (*recipe.aliases, *recipe.ignored)
         self._groups = {name[:end] for name in guide for end in range(len(name)) if name[end] == "."}
 
-    def find(self, name: str) -> Match:
+    def find(self, name: str, *, is_table: bool = False) -> Match:
         """Return what a name means: the key itself, a guide's name, a field of the recipe, a tail only one key has."""
         if name in self.values:
             return Match("value", name)
@@ -59,7 +59,7 @@ class Keys:
             return Match("value", self.recipe.aliases[name], alias=name)
         if name in self.recipe.ignored:
             return Match("ignored", self.recipe.ignored[name], alias=name)
-        if name in self._groups:
+        if is_table and name in self._groups:
             return Match("group", name)
         if f"task.{name}" in self.values:
             return Match("value", f"task.{name}")
@@ -72,7 +72,7 @@ class Keys:
 
     def spell(self, name: str) -> str:
         """Return the name as it is spelt here: case and hyphens do not count in words and variables."""
-        if self.find(name).kind != "unknown":
+        if self.find(name, is_table=True).kind != "unknown":
             return name
         folded = name.replace("-", "_").casefold()
         known = (*self.values, *self.sections, *self._tails, *self.recipe.aliases, *self.recipe.ignored)

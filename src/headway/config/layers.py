@@ -89,7 +89,7 @@ class Layers:
             self._add_one(layer, f"{prefix}{name}", entry.node, place)
 
     def _add_one(self, layer: _Layer, name: str, node: Node, place: Place) -> None:
-        match = self._keys.find(name)
+        match = self._keys.find(name, is_table=isinstance(node.value, dict))
         if self._refuse_secrets(name, node, place):
             self.broken.add(match.key)
             return
@@ -135,7 +135,7 @@ class Layers:
             for inner, entry in node.value.items():
                 at = replace(place, line=entry.line, column=entry.column)
                 # A table's own keys are looked up one by one later; what no table holds is looked at here.
-                if self._keys.find(name).kind not in ("section", "group"):
+                if self._keys.find(name, is_table=True).kind not in ("section", "group"):
                     found |= self._refuse_secrets(f"{name}.{inner}", entry.node, at)
         elif isinstance(node.value, list):
             for item in node.value:

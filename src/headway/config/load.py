@@ -82,12 +82,16 @@ def load_config(
 
 
 def _split_source(source: str | Path | None) -> tuple[Path | None, list[Word]]:
-    """Tell a file from a recipe: a file has a known ending or is there; anything else is a recipe's name or folder."""
+    """Tell a file from a recipe: a file has a known ending or is there; the rest is a recipe's name or folder."""
     if source is None:
         return None, []
     path = Path(source)
-    is_recipe_folder = path.is_dir() and (path / "preset.py").is_file()
-    if isinstance(source, Path) or ((path.suffix.lower() in FORMS or path.exists()) and not is_recipe_folder):
+    if path.is_dir() and not isinstance(source, Path):
+        # A folder is a recipe, also one that happens to have a built-in's name; a run directory is a slip worth a hint.
+        is_file = (path / "config.yaml").is_file() and not (path / "preset.py").is_file()
+    else:
+        is_file = isinstance(source, Path) or path.suffix.lower() in FORMS or path.exists()
+    if is_file:
         return path, []
     return None, [Word("recipe", str(source), COMMAND_LINE)]
 

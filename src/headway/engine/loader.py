@@ -78,5 +78,7 @@ def load(
         worker_init_fn=_die_with_parent,
         pin_memory=device.type == "cuda",
         multiprocessing_context="fork",
+        # Its own: a draw from the global generator here would make a resumed run differ from an undisturbed one.
+        generator=torch.Generator(),
     )
     return (Loaded(batch, *key) for batch, key in zip(loader, keys, strict=True))

@@ -19,6 +19,9 @@ from torch.optim.adamw import adamw
 from headway.engine.parallel import Layout
 from headway.engine.task import ParamGroup
 
+# Renamed in torch 2.13; the old name still works there but warns.
+_all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
+
 _GATHER_BYTES = 64 << 20
 """Most bytes of updated matrices one all-gather carries."""
 
@@ -142,7 +145,7 @@ class Muon(Optimizer):
         if moves is not None:
             sent[: len(moves)] = moves
         everyone = torch.empty(self._world * rows, *first.shape, dtype=sent.dtype, device=sent.device)
-        dist.all_gather_into_tensor(everyone, sent)
+        _all_gather(everyone, sent)
         return [everyone[(place % self._world) * rows + place // self._world] for place in range(len(chunk))]
 
     def _nesterov(self, index: int, momentum: float) -> Tensor:

@@ -48,6 +48,10 @@ class Lease:
         with contextlib.suppress(OSError):
             self._run.lease.unlink()
         with contextlib.suppress(OSError):
+            # What a killed holder was writing stays as a temporary file; nobody else would ever remove it.
+            for torn in self._run.root.glob(f".{self._run.lease.name}.*"):
+                torn.unlink()
+        with contextlib.suppress(OSError):
             (self._run.root / _LOCK_NAME).unlink()
         os.close(self._lock)
 
@@ -61,7 +65,7 @@ class Lease:
             # What the dead holder could not end, for it was killed outright, must not write into our attempt.
             if isinstance(lease.get("tag"), str):
                 sweep(lease["tag"])
-        elif (age_s := self._age_s()) < _FOREIGN_EXPIRES_S:
+        elif "host" in lease and (age_s := self._age_s()) < _FOREIGN_EXPIRES_S:
             raise UsageError(
                 "launch/lease-elsewhere",
                 run=self._run.name,

@@ -86,14 +86,19 @@ class RankOutput:
         self._own.close()
 
     def _merge(self, lines: list[bytes]) -> None:
-        if not lines:
-            return
-        now = time.time()
-        stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now)) + f".{int(now * 1000) % 1000:03d}"
-        head = f"{stamp} [{self._rank}] ".encode()
-        self._merged.write(b"".join([head + line + b"\n" for line in lines]))
+        merge_lines(self._merged, str(self._rank), lines)
         for line in lines:
             self._on_line(self._rank, line)
+
+
+def merge_lines(merged: AppendFile, who: str, lines: list[bytes]) -> None:
+    """Add lines to the merged log, with the time they arrived and who printed them."""
+    if not lines:
+        return
+    now = time.time()
+    stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now)) + f".{int(now * 1000) % 1000:03d}"
+    head = f"{stamp} [{who}] ".encode()
+    merged.write(b"".join([head + line + b"\n" for line in lines]))
 
 
 def read_ready(fd: int, most_bytes: int) -> tuple[bytes, bool]:

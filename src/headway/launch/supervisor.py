@@ -18,14 +18,14 @@ from headway.launch.job import Job
 from headway.launch.lease import RENEW_S, Lease
 from headway.launch.oom import count_oom_kills
 from headway.launch.outcome import Incident, Observer, Outcome, SilentObserver, State
-from headway.launch.output import AppendFile
+from headway.launch.output import AppendFile, merge_lines
 from headway.launch.processes import descendants, kill_all, sweep
 from headway.launch.progress import RestartBudget, StallWatch
 from headway.launch.signals import SignalInbox
 from headway.launch.terminal import leave_terminal
 from headway.launch.verdict import Reach, Stop, add_signal, judge
 from headway.launch.warm import Nursery
-from headway.telemetry import Beat, EventLog, read_beat, read_events
+from headway.telemetry import Beat, Event, EventLog, read_beat, read_events
 
 _TICK_S: Final = 0.1
 _DEATH_S: Final = 10.0
@@ -43,8 +43,8 @@ class Supervisor:
         self._job, self._run = job, job.run
         self._observer, self._events, self._lease, self._inbox = observer, events, lease, inbox
         history = read_events(job.run.events)
-        self._number = max((e["attempt"] for e in history if e.get("kind") == "attempt_started"), default=0)
-        self._committed = max((e["step"] for e in history if e.get("kind") == "checkpoint_committed"), default=None)
+        self._number = max(_numbers(history, "attempt_started", "attempt"), default=0)
+        self._committed = max(_numbers(history, "checkpoint_committed", "step"), default=None)
         self._best: dict[str, Any] | None = None
         self._steps = self._committed or 0
         self._budget = RestartBudget(job.restarts, self._committed)
@@ -115,6 +115,7 @@ class Supervisor:
         message, files = answer
         match message["kind"]:
             case "ready":
+                merge_lines(self._targets.merged, "nursery", self.nursery.output().encode().splitlines())
                 self._begin_attempt()
             case "failed":
                 self._conclude_import(self.nursery.failure)
@@ -259,7 +260,8 @@ class Supervisor:
             return
         if attempt is None:
             if self._stop is not None:
-                self._end("interrupted", self._stop.exit_code, "launch/interrupted-early", {})
+                why = "launch/stopped-now" if self._attempts else "launch/interrupted-early"
+                self._end("interrupted", self._stop.exit_code, why, {"step": self._steps})
         elif not attempt.is_whole:
             if self._is_grace_over(now):
                 self.nursery.process.kill()
@@ -304,8 +306,8 @@ class Supervisor:
     def _begin_attempt(self) -> None:
         self._number += 1
         self._attempts += 1
-        self._lease.record(self._number)
         self._attempt = fork_attempt(self._job, self._number, self.nursery, self._targets, count_oom_kills())
+        self._lease.record(self._number)
 
     def _ask_to_stop(self, signum: int) -> None:
         stop = add_signal(self._stop, signum, time.monotonic())
@@ -328,7 +330,8 @@ class Supervisor:
         left = [rank.rank for rank in attempt.ranks if rank.status is None]
         for rank in attempt.ranks:
             rank.status = rank.status or ExitStatus()
-        self._finish(attempt, "unkillable")
+        self._let_go(attempt)
+        self._tell_end(attempt, "unkillable")
         self._end("failed", 5, "launch/unkillable", {"ranks": ", ".join(map(str, left))})
 
     def _conclude(self, attempt: Attempt, found: Diagnosis | None = None) -> None:
@@ -340,13 +343,15 @@ class Supervisor:
         reach = self._read_reach(attempt)
         self._steps = reach.steps
         verdict = judge(attempt, reach, stop=self._stop, budget=self._budget, found=found)
-        self._finish(attempt, verdict.how, verdict.incident)
+        self._let_go(attempt)
         if verdict.state is not None:
             facts = {"grace": f"{self._job.grace_s:g}", **verdict.facts}
             self._end(verdict.state, verdict.exit_code, verdict.why, facts, verdict.incident)
         else:
+            # New ranks are ordered first; the history, which waits for the disk, is written while they are forked.
             self._failed_at = min(rank.failed_at for rank in attempt.ranks if rank.failed_at is not None)
             self._restart()
+        self._tell_end(attempt, verdict.how, verdict.incident)
 
     def _conclude_import(self, traceback: str) -> None:
         """The ranks' interpreter cannot be used: nothing was started, and nothing is tried again."""
@@ -371,14 +376,17 @@ class Supervisor:
         self.nursery = self.nursery.renew()
         self._watch(self.nursery.link.fileno(), _NEXT, self._on_nursery)
 
-    def _finish(self, attempt: Attempt, how: str, incident: Incident | None = None) -> None:
-        """Close an attempt and write down how it went."""
+    def _let_go(self, attempt: Attempt) -> None:
+        """Close an attempt's files and stop listening to it."""
         for rank in attempt.ranks:
             for fd in (rank.pidfd, rank.report_fd, rank.output_fd):
                 if fd is not None and fd in self._selector.get_map():
                     self._selector.unregister(fd)
         attempt.close()
         self._attempt = None
+
+    def _tell_end(self, attempt: Attempt, how: str, incident: Incident | None = None) -> None:
+        """Write down how an attempt went."""
         for rank in attempt.ranks:
             status = rank.status or ExitStatus()
             facts = {"rank": rank.rank, "attempt": attempt.number, "code": status.code, "signal": status.signal}
@@ -418,3 +426,7 @@ class Supervisor:
         except Exception as err:  # border: supervisor; a broken screen must not end a run
             self._observer = SilentObserver()
             self._events.append("warning", code="launch/screen-broken", facts={"why": f"{type(err).__name__}: {err}"})
+
+
+def _numbers(history: list[Event], kind: str, fact: str) -> list[int]:
+    return [event[fact] for event in history if event.get("kind") == kind and isinstance(event.get(fact), int)]

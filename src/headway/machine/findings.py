@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from headway.config.schema import RunConfig
+from headway.config import RunConfig
 from headway.errors import CheckError
 from headway.machine.devices import can_use_gpus, describe_holders, is_free, list_gpus, pick_devices
 from headway.machine.record import Finding, MachineReport

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from headway.config.schema import RunConfig
+from headway.config import RunConfig
 from headway.machine.cgroup import read_group_limits
 from headway.machine.findings import OWN_VARIABLES, judge_machine
 from headway.machine.framework import read_framework

@@ -499,6 +499,5 @@ TEXTS: dict[str, Text] = {
     "config/label-required": Text(en="must be set", zh="必须设置"),
     "config/label-aliases": Text(en="in the guide", zh="指南中称为"),
     "config/label-preset": Text(en="preset {name}", zh="预设 {name}"),
-    "config/label-keys": Text(en="keys", zh="键"),
     "config/label-set": Text(en="set it", zh="设置方法"),
 }

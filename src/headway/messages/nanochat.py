@@ -17,11 +17,17 @@ TEXTS: dict[str, Text] = {
         en_hint="set task.n_kv_head to one of {ways}",
         zh_hint="将 task.n_kv_head 设为以下之一：{ways}",
     ),
+    "nanochat/bf16-fsdp": Text(
+        en="task.wte_bf16=true does not go with parallel.strategy=fsdp: parameters sharded together must have one type",
+        zh="task.wte_bf16=true 不能与 parallel.strategy=fsdp 同用：一起分片的参数必须是同一类型",
+        en_hint="leave out task.wte_bf16, or set parallel.strategy=ddp",
+        zh_hint="去掉 task.wte_bf16，或设 parallel.strategy=ddp",
+    ),
     "nanochat/no-shards": Text(
         en="there is no shard_*.parquet in {folder}",
         zh="{folder} 中没有 shard_*.parquet",
-        en_hint="copy them there, or set task.data_dir to the folder above base_data; to try without data: task.synthetic=true",
-        zh_hint="把分片放到该处，或将 task.data_dir 设为 base_data 的上一级；没有数据也可先试：task.synthetic=true",
+        en_hint="copy them there, or set task.data_dir to the folder above base_data, or try task.synthetic=true",
+        zh_hint="把分片放到该处，或将 task.data_dir 设为 base_data 的上一级，或先试 task.synthetic=true",
     ),
     "nanochat/few-shards": Text(
         en="{folder} holds {have} shard, and 2 are needed: the last one is for validation, the others for training",

@@ -8,45 +8,46 @@ TEXTS: dict[str, Text] = {
             "write the report of a run: one HTML file that opens offline\n\n"
             "Example:\n  headway report 20261115-180405_nanochat_ab12"
         ),
-        zh="生成训练报告:一个可离线打开的 HTML 文件\n\n示例:\n  headway report 20261115-180405_nanochat_ab12",
+        zh="生成训练报告：一个可离线打开的 HTML 文件\n\n示例：\n  headway report 20261115-180405_nanochat_ab12",
     ),
     "report/opt-open": Text(en="open it in the browser when it is written", zh="写好后用浏览器打开"),
     "report/opt-to": Text(
-        en="file to write; default: report.html in the run directory", zh="写到哪个文件;默认是训练目录下的 report.html"
+        en="file to write; default: report.html in the run directory", zh="写到哪个文件；默认是训练目录下的 report.html"
     ),
-    "report/written": Text(en="report: {path}", zh="报告:{path}"),
+    "report/written": Text(en="report: {path}", zh="报告：{path}"),
     "report/title": Text(en="training report", zh="训练报告"),
     "report/verdict-done": Text(
-        en="done: {step} of {total} steps in {wall}", zh="已完成:{total} 步中完成 {step} 步,用时 {wall}"
+        en="done: {step} of {total} steps in {wall}", zh="已完成：{total} 步中完成 {step} 步，用时 {wall}"
     ),
     "report/verdict-running": Text(
-        en="still running: {step} of {total} steps after {wall}", zh="仍在训练:{total} 步中完成 {step} 步,已用时 {wall}"
+        en="still running: {step} of {total} steps after {wall}",
+        zh="仍在训练：{total} 步中完成 {step} 步，已用时 {wall}",
     ),
     "report/verdict-stopped": Text(
         en="stopped safely at step {step} of {total} after {wall}; it can go on with headway resume",
-        zh="在第 {step} 步(共 {total} 步)安全停止,用时 {wall};可用 headway resume 继续",
+        zh="在第 {step} 步（共 {total} 步）安全停止，用时 {wall}；可用 headway resume 继续",
     ),
     "report/verdict-failed": Text(
-        en="failed at step {step} of {total} after {wall}", zh="在第 {step} 步(共 {total} 步)失败,用时 {wall}"
+        en="failed at step {step} of {total} after {wall}", zh="在第 {step} 步（共 {total} 步）失败，用时 {wall}"
     ),
     "report/verdict-interrupted": Text(
         en="interrupted at step {step} of {total} after {wall}; it can go on with headway resume",
-        zh="在第 {step} 步(共 {total} 步)被中断,用时 {wall};可用 headway resume 继续",
+        zh="在第 {step} 步（共 {total} 步）被中断，用时 {wall}；可用 headway resume 继续",
     ),
     "report/verdict-lost": Text(
         en="lost at step {step} of {total} after {wall}: its supervisor is gone; it can go on with headway resume",
-        zh="在第 {step} 步(共 {total} 步)失联,用时 {wall}:监管进程已不在;可用 headway resume 继续",
+        zh="在第 {step} 步（共 {total} 步）失联，用时 {wall}：监管进程已不在；可用 headway resume 继续",
     ),
-    "report/verdict-why": Text(en="why: {why}", zh="原因:{why}"),
-    "report/verdict-best": Text(en="best {name} {value} at step {step}", zh="最佳 {name} {value}(第 {step} 步)"),
+    "report/verdict-why": Text(en="why: {why}", zh="原因：{why}"),
+    "report/verdict-best": Text(en="best {name} {value} at step {step}", zh="最佳 {name} {value}（第 {step} 步）"),
     "report/verdict-beats": Text(
-        en="beats the {name} baseline ({value}) by {share} %", zh="比 {name} 基线({value})好 {share} %"
+        en="beats the {name} baseline ({value}) by {share} %", zh="比 {name} 基线（{value}）好 {share} %"
     ),
     "report/verdict-misses": Text(
-        en="{share} % worse than the {name} baseline ({value})", zh="比 {name} 基线({value})差 {share} %"
+        en="{share} % worse than the {name} baseline ({value})", zh="比 {name} 基线（{value}）差 {share} %"
     ),
     "report/verdict-restarts": Text(
-        en="restarts: {num}, steps trained again: {redone}", zh="重启 {num} 次,重做 {redone} 步"
+        en="restarts: {num}, steps trained again: {redone}", zh="重启 {num} 次，重做 {redone} 步"
     ),
     "report/best-at": Text(en="best checkpoint", zh="最佳检查点"),
     "report/tile-best": Text(en="best {name}", zh="最佳 {name}"),
@@ -55,7 +56,7 @@ TEXTS: dict[str, Text] = {
     "report/tile-wall": Text(en="time", zh="用时"),
     "report/tile-kept": Text(en="checkpoints kept", zh="保留的检查点"),
     "report/at-step": Text(en="at step {step}", zh="第 {step} 步"),
-    "report/attempts": Text(en="attempts: {num}", zh="启动次数:{num}"),
+    "report/attempts": Text(en="attempts: {num}", zh="启动次数：{num}"),
     "report/better": Text(en="{share} % better than {name}", zh="比 {name} 好 {share} %"),
     "report/worse": Text(en="{share} % worse than {name}", zh="比 {name} 差 {share} %"),
     "report/unit-tokens": Text(en="tokens/s", zh="词元/秒"),
@@ -72,7 +73,7 @@ TEXTS: dict[str, Text] = {
     "report/lane-saves": Text(en="checkpoints", zh="检查点"),
     "report/lane-incidents": Text(en="incidents", zh="故障"),
     "report/bar": Text(
-        en="attempt {attempt} from step {step}: {how}", zh="第 {attempt} 次启动,从第 {step} 步开始:{how}"
+        en="attempt {attempt} from step {step}: {how}", zh="第 {attempt} 次启动，从第 {step} 步开始：{how}"
     ),
     "report/shares": Text(en="Where the time went", zh="时间花在哪里"),
     "report/share-data": Text(en="waiting for data", zh="等数据"),
@@ -80,7 +81,7 @@ TEXTS: dict[str, Text] = {
     "report/share-backward": Text(en="backward", zh="反向"),
     "report/share-comm": Text(en="communication", zh="通信"),
     "report/share-optimizer": Text(en="optimizer", zh="优化器"),
-    "report/share-save": Text(en="saving (stall)", zh="保存(停顿)"),
+    "report/share-save": Text(en="saving (stall)", zh="保存（停顿）"),
     "report/share-eval": Text(en="validation", zh="验证"),
     "report/share-other": Text(en="start, restarts, redone steps", zh="启动、重启与重做"),
     "report/axis-step": Text(en="step", zh="步"),
@@ -88,14 +89,14 @@ TEXTS: dict[str, Text] = {
     "report/smoothed": Text(en="smoothed", zh="平滑后"),
     "report/plot-loss": Text(en="Training loss", zh="训练损失"),
     "report/note-loss": Text(en="from {first} to {last}", zh="从 {first} 降到 {last}"),
-    "report/plot-validation": Text(en="Validation: {name}", zh="验证:{name}"),
+    "report/plot-validation": Text(en="Validation: {name}", zh="验证：{name}"),
     "report/note-validation": Text(
-        en="{num} validations, from {first} to {last}", zh="共 {num} 次验证,从 {first} 到 {last}"
+        en="{num} validations, from {first} to {last}", zh="共 {num} 次验证，从 {first} 到 {last}"
     ),
-    "report/plot-speed": Text(en="Speed,", zh="速度,"),
-    "report/note-speed": Text(en="median {median}, slowest step {low}", zh="中位数 {median},最慢一步 {low}"),
+    "report/plot-speed": Text(en="Speed,", zh="速度，"),
+    "report/note-speed": Text(en="median {median}, slowest step {low}", zh="中位数 {median}，最慢一步 {low}"),
     "report/plot-split": Text(en="Where a step goes", zh="一步的时间构成"),
-    "report/note-split": Text(en="median over ranks; {part} takes {share} %", zh="各进程的中位数;{part}占 {share} %"),
+    "report/note-split": Text(en="median over ranks; {part} takes {share} %", zh="各进程的中位数；{part}占 {share} %"),
     "report/part-data": Text(en="data wait", zh="等数据"),
     "report/part-forward": Text(en="forward", zh="前向"),
     "report/part-backward": Text(en="backward", zh="反向"),
@@ -104,11 +105,11 @@ TEXTS: dict[str, Text] = {
     "report/part-save": Text(en="save", zh="保存"),
     "report/part-other": Text(en="other", zh="其他"),
     "report/plot-memory": Text(en="Memory", zh="内存"),
-    "report/note-memory": Text(en="peak {peak}, ranks: {num}", zh="峰值 {peak},进程数:{num}"),
+    "report/note-memory": Text(en="peak {peak}, ranks: {num}", zh="峰值 {peak}，进程数：{num}"),
     "report/plot-lr": Text(en="Learning rate", zh="学习率"),
-    "report/note-lr": Text(en="highest {peak}, last {last}", zh="最高 {peak},最后 {last}"),
+    "report/note-lr": Text(en="highest {peak}, last {last}", zh="最高 {peak}，最后 {last}"),
     "report/plot-norm": Text(en="Gradient norm", zh="梯度范数"),
-    "report/note-norm": Text(en="highest {peak} at step {step}", zh="最高 {peak}(第 {step} 步)"),
+    "report/note-norm": Text(en="highest {peak} at step {step}", zh="最高 {peak}（第 {step} 步）"),
     "report/planned-happened": Text(en="Planned and happened", zh="计划与实际"),
     "report/planned": Text(en="planned", zh="计划"),
     "report/happened": Text(en="happened", zh="实际"),
@@ -120,7 +121,7 @@ TEXTS: dict[str, Text] = {
     "report/row-attempts": Text(en="attempts", zh="启动次数"),
     "report/row-wall": Text(en="time", zh="用时"),
     "report/row-memory": Text(en="peak memory of a rank", zh="单进程内存峰值"),
-    "report/plan": Text(en="The plan, and where each number came from", zh="计划,以及每个数的来历"),
+    "report/plan": Text(en="The plan, and where each number came from", zh="计划，以及每个数的来历"),
     "report/value": Text(en="value", zh="值"),
     "report/origin": Text(en="from", zh="来自"),
     "report/checkpoints": Text(en="Checkpoints", zh="检查点"),
@@ -140,10 +141,10 @@ TEXTS: dict[str, Text] = {
     "report/config": Text(en="Config that was set", zh="设定过的配置"),
     "report/defaults": Text(en="{num} values at their default", zh="{num} 项保持默认"),
     "report/machine": Text(en="Machine", zh="机器"),
-    "report/events": Text(en="all events ({num})", zh="全部事件({num})"),
+    "report/events": Text(en="all events ({num})", zh="全部事件（{num}）"),
     "report/log": Text(en="end of the log", zh="日志末尾"),
     "report/footer": Text(
         en="written by Headway from the run directory alone; one file, nothing is loaded from elsewhere",
-        zh="由 Headway 仅凭训练目录生成;单个文件,不加载任何外部资源",
+        zh="由 Headway 仅凭训练目录生成；单个文件，不加载任何外部资源",
     ),
 }

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from headway.config.schema import BatchConfig
+from headway.config import BatchConfig
 from headway.errors import PlanError
 
 DEFAULT_PER_DEVICE = 8

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from headway.config.schema import ParallelConfig, RunConfig
+from headway.config import ParallelConfig, RunConfig
 from headway.errors import PlanError
 from headway.machine import Gpu, MachineReport, pick_devices
 from headway.plan.record import PlanWarning

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from headway.config.schema import TrainConfig
+from headway.config import TrainConfig
 from headway.errors import ConfigError
 
 _KEYS = ("steps", "samples", "epochs")

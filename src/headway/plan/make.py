@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol
 
-from headway.config.recipe import Recipe
-from headway.config.schema import BatchConfig, RunConfig
+from headway.config import BatchConfig, Recipe, RunConfig
 from headway.machine import MachineReport
 from headway.plan.batch import Batch, BatchWish, keep_total, resolve_batch, wish_batch
 from headway.plan.layout import lay_out
@@ -61,7 +60,7 @@ def make_plan(loaded: Loaded, machine: MachineReport, recipe: Recipe, *, before:
     plan = Plan(
         world_size=layout.world_size,
         device=layout.device,
-        gpus=tuple(gpu.index for gpu in layout.gpus),
+        gpus=tuple(gpu.physical for gpu in layout.gpus),
         backend="nccl" if layout.gpus else "gloo",
         strategy=layout.strategy,
         precision=layout.precision,

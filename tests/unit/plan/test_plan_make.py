@@ -9,16 +9,17 @@ from dataclasses import dataclass, field
 import pytest
 
 from fakes.machines import busy, eight_h100, gpu, lost, machine, mixed, two_v100
-from headway.config.recipe import Recipe
-from headway.config.schema import (
+from headway.config import (
     BatchConfig,
     LrConfig,
     ParallelConfig,
+    Recipe,
     RunConfig,
     Section,
     TrainConfig,
 )
 from headway.errors import CheckError, ConfigError, PlanError
+from headway.machine.visible import apply_visible
 from headway.messages import LANGUAGES
 from headway.messages.plan import TEXTS
 from headway.plan import Plan, label_text, make_plan, origin_text, value_text
@@ -61,6 +62,12 @@ def test_all_free_gpus_are_used_with_bf16():
     assert (made.device, made.backend, made.world_size, made.gpus) == ("cuda", "nccl", 3, (0, 1, 2))
     assert made.precision == "bf16"
     assert made.gpu_uuids == tuple(one.uuid for one in eight_h100()[:3])
+
+
+def test_gpus_stand_in_the_plan_by_the_drivers_number_whatever_the_environment_hides():
+    seen = apply_visible(eight_h100(), "6,7")
+    assert plan(machine(seen)).gpus == (6, 7)
+    assert plan(machine(seen), parallel=ParallelConfig(gpus=(1,))).gpus == (7,)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.config.schema import LrConfig
+from headway.config import LrConfig
 from headway.plan import LrSchedule, draw_curve, lr_at, lr_factor
 
 

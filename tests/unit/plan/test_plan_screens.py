@@ -16,7 +16,7 @@ from rich.console import Console
 from fakes.machines import GIB, busy, eight_h100, gpu, lost, machine
 from headway.cli.check import check, show_machine, show_machine_line
 from headway.cli.plan import plan, show_plan
-from headway.config.schema import LrConfig, RunConfig, TrainConfig
+from headway.config import LoadedConfig, LrConfig, Recipe, RunConfig, Section, TrainConfig
 from headway.errors import CheckError, PlanError
 from headway.machine import Framework, MachineReport, judge_machine
 from headway.messages import LANGUAGES, language, set_language

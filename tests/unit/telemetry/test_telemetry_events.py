@@ -85,12 +85,18 @@ def test_a_history_that_cannot_be_written_never_stops_the_run_and_is_caught_up_l
     place.unlink()
     log.append("attempt_started", attempt=1)
     log.close()
-    assert [event["kind"] for event in read_events(place / "events.jsonl")] == ["run_started", "planned", "attempt_started"]
+    assert [event["kind"] for event in read_events(place / "events.jsonl")] == [
+        "run_started",
+        "planned",
+        "attempt_started",
+    ]
 
 
 def test_events_of_several_threads_never_mix(tmp_path: Path) -> None:
     log = EventLog(tmp_path / "e")
-    threads = [threading.Thread(target=lambda: [log.append("warning", text="x" * 300) for _ in range(25)]) for _ in "ab"]
+    threads = [
+        threading.Thread(target=lambda: [log.append("warning", text="x" * 300) for _ in range(25)]) for _ in "ab"
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import sqlite3
 from pathlib import Path
 
 import pytest
-from run_fixture import FakeRun, write_live_run, write_run
 
-from headway.telemetry import INDEX_NAME, EventLog, RunDir, list_rows, write_json
+from fakes.run_fixture import FakeRun, write_live_run, write_run
+from headway.telemetry import INDEX_NAME, EventLog, MetricsWriter, RunDir, index, list_rows, write_json
 
 
 @pytest.fixture
@@ -32,8 +33,6 @@ def test_rows_are_newest_first_and_the_same_from_the_index(shelf: Path) -> None:
 def test_the_index_is_used_and_a_changed_run_is_read_again(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     list_rows(shelf)
     read: list[str] = []
-    from headway.telemetry import index
-
     original = index.run_state
     monkeypatch.setattr(index, "run_state", lambda run: (read.append(run.name), original(run))[1])
     list_rows(shelf)
@@ -62,14 +61,14 @@ def test_a_damaged_index_changes_nothing(shelf: Path, seed: int) -> None:
 
 
 def test_an_index_with_other_tables_is_made_anew(shelf: Path) -> None:
-    index = sqlite3.connect(shelf / INDEX_NAME)
-    index.execute("CREATE TABLE runs (something TEXT)")
-    index.commit()
-    index.close()
+    table = sqlite3.connect(shelf / INDEX_NAME)
+    table.execute("CREATE TABLE runs (something TEXT)")
+    table.commit()
+    table.close()
     truth = list_rows(shelf)
-    index = sqlite3.connect(shelf / INDEX_NAME)
-    assert index.execute("SELECT count(*) FROM runs").fetchone() == (len(truth),)
-    index.close()
+    table = sqlite3.connect(shelf / INDEX_NAME)
+    assert table.execute("SELECT count(*) FROM runs").fetchone() == (len(truth),)
+    table.close()
 
 
 def test_a_writer_never_makes_a_reader_wait(shelf: Path) -> None:
@@ -86,17 +85,15 @@ def test_a_removed_run_leaves_the_list_and_the_index(shelf: Path) -> None:
     list_rows(shelf)
     shutil.rmtree(shelf / "20260101-000000_one_aaaa")
     assert len(list_rows(shelf)) == 6
-    index = sqlite3.connect(shelf / INDEX_NAME)
-    assert index.execute("SELECT count(*) FROM runs").fetchone() == (6,)
-    index.close()
+    table = sqlite3.connect(shelf / INDEX_NAME)
+    assert table.execute("SELECT count(*) FROM runs").fetchone() == (6,)
+    table.close()
 
 
 def test_the_death_of_a_supervisor_is_seen_although_no_file_changed(tmp_path: Path) -> None:
     run = write_live_run(tmp_path / "20260101-000000_live_aaaa")
     assert list_rows(tmp_path)[0].state == "running"
     write_json(run.lease, {"pid": 1, "boot_id": "x", "start_ticks": 1, "host": "y"})
-    import os
-
     for path in (run.lease, run.events, run.metrics(0), run.metrics(1)):
         os.utime(path, (1.0, 1.0))
     assert list_rows(tmp_path)[0].state == "lost"
@@ -104,8 +101,6 @@ def test_the_death_of_a_supervisor_is_seen_although_no_file_changed(tmp_path: Pa
 
 def test_a_loss_that_is_not_a_number_comes_back_from_the_index(tmp_path: Path) -> None:
     fake = FakeRun(tmp_path / "20260101-000000_nan_aaaa")
-    from headway.telemetry import MetricsWriter
-
     writer = MetricsWriter(RunDir(fake.run.root).metrics(0), 1)
     writer.add(1, 16, float("nan"), 0.1, float("inf"), 1.0, 0.1)
     writer.close()

@@ -8,8 +8,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from run_fixture import FakeRun, bpb_at, loss_at, write_live_run, write_run
 
+from fakes.run_fixture import FakeRun, bpb_at, loss_at, write_live_run, write_run
 from headway.errors import UsageError
 from headway.telemetry import (
     EventLog,
@@ -115,7 +115,9 @@ def test_broken_records_are_read_as_absent(tmp_path: Path) -> None:
 
 def test_a_measure_where_more_is_better_and_nan_are_read(tmp_path: Path) -> None:
     fake = FakeRun(tmp_path / "r")
-    fake.event("validation", step=1, measures={"loss": "NaN", "accuracy": 0.5}, best=True, measure="accuracy", sense="max")
+    fake.event(
+        "validation", step=1, measures={"loss": "NaN", "accuracy": 0.5}, best=True, measure="accuracy", sense="max"
+    )
     fake.event("validation", step=2, measures={"loss": 1.0, "accuracy": float("nan")}, best=False, measure="accuracy")
     fake.events.close()
     state = run_state(fake.run)

@@ -1,6 +1,6 @@
 """nanochat's data on disk: parquet shards in, memory-mapped tokens out.
 
-    <data_dir>/base_data/shard_00000.parquet …   one column `text`; the last file is for validation, the rest to train on
+    <data_dir>/base_data/shard_00000.parquet …   one column `text`; the last file is to validate on
     <data_dir>/prepared/<fingerprint>/           train.bin val.bin tokenizer.json token_bytes.npy index.json
 
 Shards are tokenised once, so that a sample has an index: sample i is tokens[i*T : i*T+T+1]. The original deals row

@@ -86,7 +86,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "optimizer.eps": 1e-10,
     "optimizer.weight_decay": 0.0,
     "optimizer.clip": 1.0,
-    "train.steps": 250,
+    "train.steps": 200,
     "eval.every": 50,
     "eval.samples": 256,
     "save.every": 50,

@@ -12,34 +12,12 @@ from collections.abc import Callable
 GRAMMAR = 1
 """Raised when the same seed gives other documents."""
 
+# fmt: off
 _NAMES = [
-    "Ada",
-    "Bela",
-    "Chen",
-    "Dora",
-    "Emil",
-    "Fatima",
-    "Goro",
-    "Hana",
-    "Igor",
-    "Jia",
-    "Kofi",
-    "Lina",
-    "Mei",
-    "Nils",
-    "Olga",
-    "Pavel",
-    "Quan",
-    "Rosa",
-    "Sami",
-    "Tove",
-    "Uma",
-    "Viktor",
-    "Wang",
-    "Xenia",
-    "Yusuf",
-    "Zora",
+    "Ada", "Bela", "Chen", "Dora", "Emil", "Fatima", "Goro", "Hana", "Igor", "Jia", "Kofi", "Lina", "Mei",
+    "Nils", "Olga", "Pavel", "Quan", "Rosa", "Sami", "Tove", "Uma", "Viktor", "Wei", "Xenia", "Yusuf", "Zora",
 ]
+# fmt: on
 _ANIMALS = ["owl", "heron", "otter", "badger", "marten", "crane", "beaver", "falcon", "turtle", "hedgehog"]
 _PLACES = ["harbour", "forest", "library", "market", "valley", "station", "garden", "island", "mill", "tower"]
 _THINGS = ["lantern", "compass", "kettle", "violin", "ledger", "basket", "hammer", "mirror", "anchor", "saddle"]

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from headway.config import RunConfig
 from headway.engine.task import Batch, Ids, Loss, ParamGroup
-from headway.errors import UsageError
+from headway.errors import ConfigError, UsageError
 from headway.recipes.nanochat.data import Index, count_samples, open_index
 from headway.recipes.nanochat.model import IGNORED, Gpt, GptSize, draw_token, generate
 from headway.recipes.nanochat.section import NanochatSection
@@ -27,6 +27,9 @@ _MUON_MOMENTUM, _MUON_MOMENTUM_START, _MUON_RAMP_STEPS = 0.95, 0.85, 300
 
 def make_task(config: RunConfig) -> NanochatTask:
     """Return the task of a resolved config."""
+    if config.task.wte_bf16 and config.parallel.strategy == "fsdp":
+        # FSDP2 takes one parameter type a group, and the embedding shares its group with the output matrix.
+        raise ConfigError("nanochat/bf16-fsdp")
     return NanochatTask(config)
 
 
@@ -46,7 +49,8 @@ class TokenData:
         """Return inputs and the tokens that follow them; text has no augmentation, so epochs change nothing."""
         places = np.asarray(ids, np.int64)[:, None] * self._seq_len + np.arange(self._seq_len + 1)
         rows = torch.from_numpy(self._tokens[places].astype(np.int64))
-        return {"tokens": rows[:, :-1], "targets": rows[:, 1:]}
+        # Copies: two views of one memory would make a change of targets a change of inputs.
+        return {"tokens": rows[:, :-1].contiguous(), "targets": rows[:, 1:].contiguous()}
 
 
 class NanochatTask:
@@ -61,7 +65,6 @@ class NanochatTask:
     def size(self) -> GptSize:
         """Return the model's shape."""
         task = self.section
-        wte_bf16 = self.config.train.precision == "bf16" if task.wte_bf16 is None else task.wte_bf16
         return GptSize(
             seq_len=task.max_seq_len,
             vocab_size=task.vocab_size,
@@ -72,7 +75,7 @@ class NanochatTask:
             rope_base=task.rope_base,
             softcap=task.softcap,
             loss_chunk=task.loss_chunk,
-            wte_bf16=wte_bf16,
+            wte_bf16=task.wte_bf16,
         )
 
     def build_model(self) -> Gpt:

@@ -122,10 +122,11 @@ def _speed(facts: Facts, steps: Steps, restarts: list[float]) -> Figure | None:
 
 
 def _split(facts: Facts, steps: Steps, restarts: list[float]) -> Figure | None:
-    shown = {key: values * 1000 for key, values in steps.parts.items() if key != "eval" and values.any()}
+    told = steps.is_told
+    shown = {key: values[told] * 1000 for key, values in steps.parts.items() if key != "eval" and values.any()}
     if not shown:
         return None
-    rest = steps.total_s * 1000 - sum(shown.values()) - steps.parts["eval"] * 1000
+    rest = steps.total_s[told] * 1000 - sum(shown.values()) - steps.parts["eval"][told] * 1000
     shown["other"] = np.maximum(np.nan_to_num(rest), 0.0)
     layers = [Layer(values=values, style=PART_STYLES[key]) for key, values in shown.items()]
     longest = max(shown, key=lambda key: float(shown[key].sum()))
@@ -133,7 +134,7 @@ def _split(facts: Facts, steps: Steps, restarts: list[float]) -> Figure | None:
     return Figure(
         title=both("report/plot-split"),
         note=both("report/note-split", part=Said(f"report/part-{longest}"), share=f"{share:.0f}"),
-        svg=draw_stack(steps.step, layers, lambda ms: f"{ms:.3g} ms", restarts),
+        svg=draw_stack(steps.step[told], layers, lambda ms: f"{ms:.3g} ms", restarts),
         legend=tuple((PART_STYLES[key], both(f"report/part-{key}")) for key in shown),
     )
 
@@ -189,7 +190,9 @@ def draw_shares(facts: Facts) -> list[tuple[str, Markup, str, float]]:
     """Return where the run's time went: class, name, text and per cent of each part."""
     if facts.steps is None or facts.wall_s <= 0:
         return []
-    spent = {key: float(values.sum()) for key, values in facts.steps.parts.items()}
+    told = facts.steps.is_told
+    times = float(facts.steps.total_s.sum()) / max(float(facts.steps.total_s[told].sum()), 1e-12) if told.any() else 0.0
+    spent = {key: times * float(values.sum()) for key, values in facts.steps.parts.items()}
     spent["other"] = max(0.0, facts.wall_s - sum(spent.values()))
     # Clocks of ranks and supervisor differ by a little; the bar is always whole.
     whole = sum(spent.values())

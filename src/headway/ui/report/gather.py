@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headway.telemetry import (
     PARTS,
@@ -39,6 +40,8 @@ class Steps:
     """Time of the slowest rank, validation and saving left out: the others wait for it."""
     parts: dict[str, Floats]
     """Seconds of each part, the median over the ranks."""
+    is_told: NDArray[np.bool_]
+    """Steps whose split is known: on a GPU only some steps wait at each part to tell it."""
     total_s: Floats
     """Whole step, the median over the ranks."""
     memory: dict[int, Floats]
@@ -158,11 +161,13 @@ def _join_ranks(ranks: dict[int, Columns]) -> Steps | None:
     one = {key: arrays[first][key][rows[first]] for key in ("loss", "lr", "grad_norm")}
     spent = np.nan_to_num(pick("save")) + np.nan_to_num(pick("eval"))
     inside = np.nan_to_num(sum(pick(key) for key in ("data", "forward", "backward", "optimizer")))
+    parts = {key: np.nan_to_num(np.median(pick(key), axis=0)) for key in PARTS}
     memory = {rank: columns["mem"][rows[rank]] for rank, columns in arrays.items()}
     return Steps(
         step=common,
         own_s=np.maximum(pick("dt") - spent, inside).max(axis=0),
-        parts={key: np.nan_to_num(np.median(pick(key), axis=0)) for key in PARTS},
+        parts=parts,
+        is_told=np.asarray(sum(parts[key] for key in ("data", "forward", "backward", "optimizer"))) > 0,
         total_s=np.median(pick("dt"), axis=0),
         memory={rank: values for rank, values in memory.items() if np.isfinite(values).any()},
         **one,

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import signal
+from types import SimpleNamespace
+
+import pytest
+
+from headway.diagnose import ExitStatus
+from headway.launch import Incident, Outcome, failure_text
+from headway.launch.oom import count_oom_kills
+from headway.launch.progress import RestartBudget, StallWatch
+from headway.launch.verdict import Reach, Stop, add_signal, judge
+from headway.telemetry import Beat
+
+
+def rank(number, *, code=None, signum=None, finished=None, error=None, failed_at=None, is_ours=False):
+    status = ExitStatus(code=code, signal=signum)
+    return SimpleNamespace(
+        rank=number,
+        status=status,
+        error=error,
+        finished={"state": finished, "step": 9} if finished else None,
+        failed_at=failed_at,
+        is_stopped_by_us=is_ours,
+        output=SimpleNamespace(tail=lambda: b""),
+        has_finished=lambda: bool(finished) and code == 0,
+    )
+
+
+def verdict(*ranks, stop=None, restarts=3, steps=9, committed=None):
+    attempt = SimpleNamespace(number=1, ranks=list(ranks))
+    reach = Reach(steps=steps, rank_steps=(steps,) * len(ranks), committed=committed)
+    return judge(attempt, reach, stop=stop, budget=RestartBudget(restarts, committed))
+
+
+def python_error(text="x"):
+    return {"type": "ValueError", "text": text, "traceback": "Traceback …\nValueError: x"}
+
+
+INT = Stop(signum=signal.SIGINT, at=0.0)
+TERM = Stop(signum=signal.SIGTERM, at=0.0)
+
+
+def test_all_done_is_done():
+    found = verdict(rank(0, code=0, finished="done"), rank(1, code=0, finished="done"))
+    assert (found.state, found.exit_code) == ("done", 0)
+
+
+def test_done_wins_over_a_stop_that_came_too_late():
+    assert verdict(rank(0, code=0, finished="done"), stop=INT).state == "done"
+
+
+@pytest.mark.parametrize(("stop", "code"), [(INT, 130), (TERM, 143)])
+def test_a_saved_stop_has_the_code_of_its_signal(stop, code):
+    found = verdict(rank(0, code=0, finished="stopped"), stop=stop)
+    assert (found.state, found.exit_code, found.why) == ("interrupted", code, "launch/interrupted")
+
+
+def test_a_rank_that_had_no_handler_yet_is_no_failure():
+    found = verdict(rank(0, signum=signal.SIGTERM, failed_at=1.0, is_ours=True), stop=TERM, steps=0)
+    assert (found.state, found.exit_code, found.incident) == ("interrupted", 143, None)
+
+
+def test_an_error_while_stopping_is_a_failure():
+    found = verdict(rank(0, code=1, error=python_error(), failed_at=1.0, is_ours=True), stop=TERM)
+    assert (found.state, found.exit_code, found.incident.action) == ("failed", 5, "stop")
+
+
+def test_ranks_killed_by_us_are_never_blamed():
+    found = verdict(
+        rank(0, signum=signal.SIGKILL, failed_at=2.0, is_ours=True), rank(1, signum=signal.SIGKILL, failed_at=1.0)
+    )
+    assert (found.state, found.incident.rank, found.incident.others) == (None, 1, ())
+
+
+def test_a_rank_that_told_its_error_is_blamed_even_if_we_had_to_kill_it():
+    found = verdict(rank(0, signum=signal.SIGKILL, failed_at=2.0, is_ours=True, error=python_error()))
+    assert (found.state, found.incident.diagnosis.kind) == ("failed", "python-exception")
+
+
+def test_the_exit_code_of_a_headway_error_is_passed_on():
+    error = {**python_error(), "code": "diagnose/exited", "facts": {"exit": "1"}, "exit_code": 93}
+    assert verdict(rank(0, code=1, error=error, failed_at=1.0)).exit_code == 93
+
+
+def test_a_second_ctrl_c_means_now_but_a_second_sigterm_means_nothing():
+    assert add_signal(None, signal.SIGINT, 5.0) == Stop(signum=signal.SIGINT, at=5.0)
+    assert add_signal(INT, signal.SIGINT, 0.1) is None
+    assert add_signal(INT, signal.SIGINT, 1.0).is_now
+    assert add_signal(TERM, signal.SIGTERM, 9.0) is None
+    assert add_signal(TERM, signal.SIGINT, 9.0).exit_code == 143
+    assert add_signal(None, signal.SIGQUIT, 0.0).is_now
+
+
+def test_wasted_restarts_are_counted_only_in_a_row():
+    budget = RestartBudget(2, committed=None)
+    assert [budget.spend(step, None) for step in (0, 0, 3, 3, 2)] == [True, True, True, True, False]
+    assert budget.wasted == 2
+
+
+def test_a_newer_checkpoint_is_progress_even_without_a_later_step():
+    budget = RestartBudget(1, committed=5)
+    assert [budget.spend(9, 5), budget.spend(8, 6), budget.spend(8, 6)] == [True, True, False]
+
+
+def beat(step, at_s):
+    return Beat(
+        pid=1, attempt=1, phase="data", step=step, samples=0, monotonic_ns=int(at_s * 1e9), loss=0, lr=0, rate=0
+    )
+
+
+def test_a_silence_is_told_once_and_measured_against_usual_steps():
+    watch = StallWatch()
+    assert watch.look([None], 0) is None
+    for step in range(1, 9):
+        assert watch.look([beat(step, step * 20.0), None], int(step * 20e9)) is None
+    assert watch.look([beat(8, 160.0)], int((160 + 199) * 1e9)) is None
+    assert watch.look([beat(8, 160.0)], int((160 + 201) * 1e9)) == pytest.approx(201)
+    assert watch.look([beat(8, 160.0)], int((160 + 300) * 1e9)) is None
+
+
+def test_oom_kills_are_counted_in_our_own_group_first(tmp_path):
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_text("0::/job:7\n")
+    (tmp_path / "proc/vmstat").write_text("oom_kill 9\n")
+    assert count_oom_kills(tmp_path) == 9
+    (tmp_path / "sys/fs/cgroup/job:7").mkdir(parents=True)
+    (tmp_path / "sys/fs/cgroup/job:7/memory.events").write_text("low 0\noom 3\noom_kill 2\n")
+    assert count_oom_kills(tmp_path) == 2
+
+
+def test_oom_kills_are_counted_in_a_group_of_the_old_kind(tmp_path):
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_text("4:cpu,memory:/a\n0::/\n")
+    (tmp_path / "sys/fs/cgroup/memory/a").mkdir(parents=True)
+    (tmp_path / "sys/fs/cgroup/memory/a/memory.oom_control").write_text("under_oom 0\noom_kill 4\n")
+    assert count_oom_kills(tmp_path) == 4
+
+
+def test_no_count_is_none_and_not_zero(tmp_path):
+    assert count_oom_kills(tmp_path) is None
+
+
+def test_the_failure_text_speaks_both_languages():
+    found = verdict(rank(0, code=1, error=python_error("bad"), failed_at=1.0))
+    outcome = Outcome(
+        state="failed", exit_code=5, steps=9, attempts=1, why=found.why, facts=found.facts, incident=found.incident
+    )
+    assert isinstance(found.incident, Incident)
+    assert failure_text(outcome, "en")[0] == (
+        "rank 0 failed after step 9 (exit code 1): ValueError: bad [diagnose/python-exception]"
+    )
+    assert failure_text(outcome, "zh")[0].startswith("rank 0 在第 9 步之后失败（退出码 1）：ValueError：bad")
+    assert failure_text(outcome)[-1] == "ValueError: x"
