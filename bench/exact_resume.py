@@ -20,11 +20,13 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+from fakes.engine_run import TINY as RECIPE
+from fakes.engine_run import read_tensors
 from headway.checkpoint import find_resumable
 from headway.engine.order import Order, expected_ledger
 from headway.telemetry import RunDir, read_beat, read_events, read_metrics
 
-RECIPE = str(Path(__file__).resolve().parent.parent / "tests" / "fakes" / "tiny")
 COMMON = ["batch.per_device=3", "batch.accumulation=2", "optimizer.name=muon", "ema.decay=0.99", "eval.every=20"]
 
 
@@ -67,7 +69,7 @@ def compare(place: Path, *, kills: int, workers: int) -> dict[str, int]:
     fire = only_run(place / "fire")
     before, after = read_metrics(peace.metrics(0)), read_metrics(fire.metrics(0))
     losses = sum(a != b for a, b in zip(before["loss"], after["loss"], strict=True))
-    first, second = final_tensors(peace), final_tensors(fire)
+    first, second = read_tensors(peace), read_tensors(fire)
     assert first.keys() == second.keys()
     attempts = sum(event["kind"] == "attempt_started" for event in read_events(fire.events))
     return {
@@ -110,22 +112,6 @@ def change_ranks(out: Path) -> bool:
     return int(found.ledger, 16) == expected_ledger(Order(97, 0), found.samples, [])
 
 
-def final_tensors(run: RunDir) -> dict[str, bytes]:
-    """Return every tensor of the last checkpoint, whole."""
-    found = find_resumable(run.checkpoints)
-    assert found.path is not None and found.manifest is not None
-    from safetensors import safe_open
-
-    out: dict[str, bytes] = {}
-    for name, entry in found.manifest.tensors.items():
-        parts = []
-        for piece in entry.pieces:
-            with safe_open(str(found.path / piece.file), framework="np") as file:
-                parts.append((piece.offset, file.get_tensor(piece.key).tobytes()))
-        out[name] = b"".join(data for _, data in sorted(parts))
-    return out
-
-
 def train(out: Path, words: list[str]) -> RunDir:
     """Train to the end and return the run."""
     call(["train", RECIPE, f"out={out}", *words], out)
@@ -136,7 +122,9 @@ def start(out: Path, words: list[str]) -> subprocess.Popen[bytes]:
     """Start a training and return its supervisor's process."""
     out.parent.mkdir(parents=True, exist_ok=True)
     log = open(f"{out}.log", "wb")  # noqa: SIM115 - the process writes it
-    return subprocess.Popen([sys.executable, "-m", "headway", "train", RECIPE, f"out={out}", *words], stdout=log, stderr=log)
+    return subprocess.Popen(
+        [sys.executable, "-m", "headway", "train", RECIPE, f"out={out}", *words], stdout=log, stderr=log
+    )
 
 
 def call(words: list[str], out: Path) -> None:

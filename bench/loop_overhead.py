@@ -27,8 +27,6 @@ import torch.nn.functional as F
 
 sys.path.insert(0, str(Path(__file__).parent))
 import loop_peers
-from tiny.work import make_data, make_model
-
 from headway.config import load_config
 from headway.engine.loop import take_step
 from headway.engine.report import Reporter
@@ -37,6 +35,7 @@ from headway.machine import inspect_machine
 from headway.plan import make_plan
 from headway.recipes import find_recipe
 from headway.telemetry import new_run_dir, write_json
+from tiny.work import make_data, make_model
 
 BATCH = 32
 Stepper = Callable[[int], None]

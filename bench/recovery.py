@@ -93,7 +93,11 @@ def recover_torchrun(place: Path, kills: int) -> list[float]:
                 if process.poll() is not None:
                     raise RuntimeError("torchrun gave up")
                 time.sleep(0.001)
-            after = next(line for line in stamp.read_text().splitlines() if float(line.split()[0]) > began and line.split()[1] != old)
+            after = next(
+                line
+                for line in stamp.read_text().splitlines()
+                if float(line.split()[0]) > began and line.split()[1] != old
+            )
             times.append(float(after.split()[0]) - began)
             stamp.write_text("")
     finally:

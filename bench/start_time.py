@@ -40,7 +40,9 @@ def time_torchrun(ranks: int, place: Path) -> float:
     env = {**os.environ, "STAMP": str(stamp), "STEPS": "3", "CHECKPOINT": str(place / "none"), "OMP_NUM_THREADS": "1"}
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
     began = time.time()
-    done = subprocess.run([*torchrun, str(HERE / "tiny" / "torchrun_ddp.py")], env=env, capture_output=True, check=False)
+    done = subprocess.run(
+        [*torchrun, str(HERE / "tiny" / "torchrun_ddp.py")], env=env, capture_output=True, check=False
+    )
     assert done.returncode == 0, done.stderr.decode()[-2000:]
     return float(stamp.read_text().split()[0]) - began
 

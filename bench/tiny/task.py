@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from headway.config import RunConfig
 from headway.engine.task import Batch, Ids, Loss, ParamGroup
+
 from .work import make_data, make_model
 
 

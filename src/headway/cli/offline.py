@@ -22,7 +22,7 @@ from headway.telemetry import RunDir, find_run, read_json, run_state
 @option("--samples", type=click.IntRange(min=1), help="cli/option-samples")
 @option("--out", default="runs", type=click.Path(path_type=Path), help="cli/option-out")
 @option("--json", "as_json", is_flag=True, help="cli/option-json")
-def eval(run: str | None, step: str, samples: int | None, out: Path, as_json: bool) -> None:  # noqa: A001 - the command's name
+def eval(run: str | None, step: str, samples: int | None, out: Path, as_json: bool) -> None:
     """Measure a trained model."""
     place = find_run(run, out)
     answer = _ask(place, {"do": "eval", "step": _step(place, step), "samples": samples})

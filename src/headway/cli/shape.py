@@ -86,18 +86,18 @@ class LazyGroup(Group):
             formatter.write_dl([(name, say(code)) for name, (_, code) in self._lazy.items()])
 
 
-def command(name: str, *, help: str, **settings: Any) -> Any:  # noqa: A002 - click's own word; Any: click's decorator
+def command(name: str, *, help: str, **settings: Any) -> Any:
     """Make a command whose help is a message code."""
     settings.setdefault("context_settings", {"help_option_names": ["-h", "--help"]})
     return click.command(name, cls=Command, help=help, **settings)
 
 
-def group(name: str, *, help: str, **settings: Any) -> Any:  # noqa: A002 - as above
+def group(name: str, *, help: str, **settings: Any) -> Any:
     """Make a group whose help is a message code."""
     settings.setdefault("context_settings", {"help_option_names": ["-h", "--help"]})
     return click.group(name, cls=Group, help=help, **settings)
 
 
-def option(*names: str, help: str, **settings: Any) -> Any:  # noqa: A002 - as above
+def option(*names: str, help: str, **settings: Any) -> Any:
     """Make an option whose help is a message code."""
     return click.option(*names, cls=Option, help=help, **settings)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from headway.cli.go import nursery_for, supervise as supervise_run
+from headway.cli.go import nursery_for
+from headway.cli.go import supervise as supervise_run
 from headway.cli.resume import reload
 from headway.cli.shape import command
 from headway.telemetry import RunDir

@@ -58,9 +58,7 @@ def prepare_data(loaded: LoadedConfig, console: Console) -> None:
         module.prepare(loaded.config.task, lambda text: console.print(text, style="dim", markup=False))
 
 
-def check_and_plan(
-    loaded: LoadedConfig, console: Console, before: Plan | None = None
-) -> tuple[MachineReport, Plan]:
+def check_and_plan(loaded: LoadedConfig, console: Console, before: Plan | None = None) -> tuple[MachineReport, Plan]:
     """Show the machine and the plan; refuse what cannot run. A run that goes on keeps the batch it had before."""
     machine = inspect_machine(Path(loaded.config.out), config=loaded.config)
     show_machine(machine, console)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 import warnings
 from collections.abc import Callable
 from typing import Final
@@ -29,7 +30,7 @@ _MOST_BITS: Final = 256
 
 def read_py(text: str, builder: TreeBuilder) -> Node:
     """Return the file's names and values as a table."""
-    lines = text.encode().split(b"\n")
+    lines = [line.encode() for line in re.split(r"\r\n|\n|\r", text)]
     try:
         with warnings.catch_warnings():
             # A warning about the file's text (`"\d"`) would appear under Headway's own name.

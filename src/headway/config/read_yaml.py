@@ -45,6 +45,8 @@ class _Open:
     items: list[Node] = field(default_factory=list)
     table: dict[str, Entry] | None = None
     key: tuple[str, tuple[int, int]] | None = None
+    is_merge: bool = False
+    """The key is a bare `<<`; a problem about it has been noted."""
     num_values: int = 1
     height: int = 1
 
@@ -143,7 +145,8 @@ class _Composer:
         self._place_node(_Anchored(node, 1, 0), event.anchor)
 
     def _take_key(self, event: Any, spot: tuple[int, int]) -> None:
-        if event.value == "<<" and not event.style:
+        self._stack[-1].is_merge = event.value == "<<" and not event.style
+        if self._stack[-1].is_merge:
             self._builder.add(spot, "config/yaml-merge")
         if event.anchor:
             self._anchors[event.anchor] = _Anchored(Node(event.value, *spot), 1, 0)
@@ -185,7 +188,7 @@ class _Composer:
             outer.items.append(made.node)
         elif outer.key is not None:
             key, spot = outer.key
-            if key == "<<":
+            if outer.is_merge:
                 made = _Anchored(Node(None, *spot, is_broken=True), 1, 0)
             self._builder.put(outer.table, key, spot, made.node)
             outer.key = None

@@ -72,7 +72,7 @@ def load(
         return (Loaded(data.batch(ids, epochs), ids, epochs) for ids, epochs in keys)
     loader = DataLoader(
         _ByKey(data),
-        sampler=keys,  # type: ignore[arg-type]  # any iterable of keys will do
+        sampler=keys,
         batch_size=None,
         num_workers=workers,
         worker_init_fn=_die_with_parent,

@@ -16,6 +16,8 @@ DATA, FORWARD, BACKWARD, OPTIMIZER, EVAL, SAVE, STOPPING, ENDED = (
 COMM = len(PHASES)
 """The wait at the end of backward; on the heartbeat it is still backward."""
 _PARTS = (DATA, FORWARD, BACKWARD, COMM, OPTIMIZER, SAVE, EVAL)
+Parts = tuple[float, float, float, float, float, float, float]
+"""Seconds of data, forward, backward, comm, optimizer, save and eval."""
 
 _SPLIT_EVERY = 20
 """On a GPU the host runs ahead; one step in this many waits at each phase so that the split is true."""
@@ -59,8 +61,11 @@ class Meter:
         if phase != COMM:
             self._beat.beat(phase)
 
-    def end_step(self, step: int, samples: int, loss: float, lr: float) -> tuple[float, list[float]]:
-        """Say that a step is finished; return its duration and how it splits (zeros where it cannot be told)."""
+    def end_step(self, step: int, samples: int, loss: float, lr: float) -> tuple[float, Parts]:
+        """Say that a step is finished; return its duration and how it splits.
+
+        On a GPU the host cannot tell the phases of most steps apart, and they are 0; saves and validations it can.
+        """
         now = time.perf_counter()
         spent, took = self._spent, now - self._started
         spent[self._phase] += now - self._last
@@ -70,7 +75,9 @@ class Meter:
         self._beat.beat(DATA, step, samples, loss, lr, (samples - had) / (now - first) if now > first else 0.0)
         if now - self._memory_read > _MEMORY_EVERY_S:
             self.memory_bytes, self._memory_read = self._read_memory(), now
-        return took, [spent[part] if self._is_split_true else 0.0 for part in _PARTS]
+        if not self._is_split_true:
+            return took, (0.0, 0.0, 0.0, 0.0, 0.0, spent[SAVE], spent[EVAL])
+        return took, tuple(spent[part] for part in _PARTS)  # type: ignore[return-value]  # seven, as Parts
 
     def pause(self) -> None:
         """Leave what came just now (a validation) out of the speed."""

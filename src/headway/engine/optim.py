@@ -180,4 +180,6 @@ def _chunks_by_shape(params: Sequence[nn.Parameter], world_size: int) -> Iterabl
 
 def make_optimizers(groups: Sequence[ParamGroup], layout: Layout) -> list[Optimizer]:
     """Return one optimizer a group."""
-    return [Muon(group, layout) if group.optimizer == "muon" else Adam(group, layout) for group in groups if group.params]
+    return [
+        Muon(group, layout) if group.optimizer == "muon" else Adam(group, layout) for group in groups if group.params
+    ]

@@ -23,18 +23,20 @@ class Reporter:
 
     def error(self, error: BaseException, step: int) -> None:
         """Say what ends this rank."""
-        known = isinstance(error, HeadwayError)
-        self._send(
-            {
-                "kind": "error",
-                "type": type(error).__name__,
-                "text": str(error),
-                "traceback": "".join(traceback.format_exception(error)),
-                "code": error.code if known else None,
-                "facts": {key: str(value) for key, value in error.facts.items()} if known else {},
-                "step": step,
-            }
-        )
+        message: dict[str, Any] = {
+            "kind": "error",
+            "type": type(error).__name__,
+            "text": str(error),
+            "traceback": "".join(traceback.format_exception(error)),
+            "code": None,
+            "facts": {},
+            "step": step,
+        }
+        if isinstance(error, HeadwayError):
+            message["code"] = error.code
+            message["facts"] = {key: str(value) for key, value in error.facts.items()}
+            message["exit_code"] = error.exit_code
+        self._send(message)
 
     def finished(self, state: str, step: int) -> None:
         """Say that this rank has done what it was asked to."""

@@ -24,15 +24,21 @@ Example:
     "cli/line-train": Text(en="check, plan, launch, train, report", zh="检查、规划、启动、训练、报告"),
     "cli/line-resume": Text(en="go on with a run from its newest good checkpoint", zh="从最新的完好检查点继续训练"),
     "cli/line-check": Text(en="look at this machine", zh="检查这台机器"),
-    "cli/line-plan": Text(en="batch, learning rate, steps: before a second is spent", zh="开跑前算好批次、学习率、步数"),
+    "cli/line-plan": Text(
+        en="batch, learning rate, steps: before a second is spent", zh="开跑前算好批次、学习率、步数"
+    ),
     "cli/line-eval": Text(en="measure a trained model", zh="评测训练好的模型"),
     "cli/line-predict": Text(en="let a trained model produce something", zh="用训练好的模型生成结果"),
     "cli/line-watch": Text(en="follow a run in the terminal", zh="在终端里跟踪一次训练"),
-    "cli/line-attach": Text(en="follow a detached run; Ctrl-C saves and stops it", zh="接管后台训练；Ctrl-C 保存并停止"),
+    "cli/line-attach": Text(
+        en="follow a detached run; Ctrl-C saves and stops it", zh="接管后台训练；Ctrl-C 保存并停止"
+    ),
     "cli/line-stop": Text(en="save and stop a run", zh="保存并停止一次训练"),
     "cli/line-runs": Text(en="list runs", zh="列出所有训练"),
     "cli/line-report": Text(en="one HTML file about a run", zh="生成一份单文件 HTML 报告"),
-    "cli/line-export": Text(en="metrics as CSV, JSON or TensorBoard files", zh="把指标导出为 CSV、JSON 或 TensorBoard 文件"),
+    "cli/line-export": Text(
+        en="metrics as CSV, JSON or TensorBoard files", zh="把指标导出为 CSV、JSON 或 TensorBoard 文件"
+    ),
     "cli/line-ckpt": Text(en="list, verify, export, prune checkpoints", zh="列出、校验、导出、清理检查点"),
     "cli/line-config": Text(en="show, explain and describe the config", zh="查看、解释配置"),
     "cli/line-completion": Text(en="shell completion for bash, zsh, fish", zh="bash、zsh、fish 的命令补全"),
@@ -69,7 +75,9 @@ WHAT 是配方名（nanochat）或配置文件（.yaml .json .toml .py）；省�
         en="Train in the background; the run outlives this terminal.", zh="在后台训练；关闭终端不影响。"
     ),
     "cli/option-dry-run": Text(en="Check and plan, then stop.", zh="只检查和规划，不训练。"),
-    "cli/option-set": Text(en="Change a value, a.b=c (same as writing it without --set).", zh="改一个值 a.b=c（与直接写相同）。"),
+    "cli/option-set": Text(
+        en="Change a value, a.b=c (same as writing it without --set).", zh="改一个值 a.b=c（与直接写相同）。"
+    ),
     "cli/option-out": Text(en="Folder that holds the run directories.", zh="存放训练目录的文件夹。"),
     "cli/resume-help": Text(
         en="""Go on with a run from its newest checkpoint that verifies.
@@ -122,7 +130,9 @@ Example:
     "cli/option-samples": Text(en="Validation samples to use.", zh="使用多少验证样本。"),
     "cli/option-prompt": Text(en="What the text begins with.", zh="文本的开头。"),
     "cli/option-max-tokens": Text(en="Most tokens to add.", zh="最多生成多少 token。"),
-    "cli/option-temperature": Text(en="0 is the likeliest text, 1 the model's own variety.", zh="0 取最可能的文本，1 保留模型自身的多样性。"),
+    "cli/option-temperature": Text(
+        en="0 is the likeliest text, 1 the model's own variety.", zh="0 取最可能的文本，1 保留模型自身的多样性。"
+    ),
     "cli/option-seed": Text(en="Seed of the draw.", zh="采样种子。"),
     "cli/no-best": Text(
         en="run {run} has no validation yet, so no best checkpoint",

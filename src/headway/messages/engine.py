@@ -12,13 +12,13 @@ TEXTS = {
         zh_hint="检查这些样本、调低 lr.base，或设 guard.policy=skip 或 guard.policy=rollback",
     ),
     "engine/not-finite-limit": Text(
-        en="the {what} of step {step} is not a finite number (rank {rank}, samples {samples}); guard.limit={limit} is used up",
+        en="the {what} of step {step} is not finite (rank {rank}, samples {samples}); guard.limit={limit} is used up",
         zh="第 {step} 步的 {what} 不是有限数（rank {rank}，样本 {samples}）；已超过 guard.limit={limit} 次",
         en_hint="the run does not recover by itself: lower lr.base or look at the data",
         zh_hint="训练无法自行恢复：请调低 lr.base 或检查数据",
     ),
     "engine/nothing-to-roll-back": Text(
-        en="the {what} of step {step} is not a finite number (rank {rank}, samples {samples}) and no checkpoint exists yet",
+        en="the {what} of step {step} is not finite (rank {rank}, samples {samples}), and no checkpoint exists yet",
         zh="第 {step} 步的 {what} 不是有限数（rank {rank}，样本 {samples}），而且还没有任何检查点可回退",
         en_hint="save earlier (save.every=…) or set guard.policy=skip",
         zh_hint="更早保存（save.every=…）或设 guard.policy=skip",

@@ -64,7 +64,7 @@ def test_two_then_one_then_four_ranks_carry_the_state_on_bit_for_bit(tmp_path):
         save_all(
             make_savers(tmp_path, world_size, attempt=attempt),
             step,
-            lambda r, n=world_size: split_replicated(state, r, n),
+            lambda r, n=world_size, now=state: split_replicated(now, r, n),
         )
         assert find_resumable(tmp_path).manifest.world_size == world_size
         again = load(tmp_path, state)

@@ -167,6 +167,18 @@ def test_py_columns_count_characters_not_bytes(write):
     }
 
 
+def test_py_lines_may_end_as_on_any_system(write):
+    assert _places(_read(write("a.py", "a = 1\rb = 2\r\nc = '学'\n"))) == {
+        "a": (1, 1, 1, 5),
+        "b": (2, 1, 2, 5),
+        "c": (3, 1, 3, 5),
+    }
+
+
+def test_a_quoted_merge_sign_is_a_key_like_any_other(write):
+    assert _read(write("a.yaml", "'<<': {a: 1}\n")).plain() == {"<<": {"a": 1}}
+
+
 def test_py_is_never_executed(write, refuse):
     error = refuse("a.py", "import os\nopen('made', 'w')\ndepth = __import__('os').getpid()\nclass A: pass\n")
     assert not Path("made").exists()

@@ -140,6 +140,8 @@ def test_toml_means_what_tomllib_says_and_every_value_has_a_place(text):
 
 @QUICK
 @given(VALUES)
+@example({"<<": False})
+@example("\x85\u2028\ufeff")
 def test_written_yaml_reads_back(value):
     from headway.config.written import write_yaml_value
 

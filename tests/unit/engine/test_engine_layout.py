@@ -78,7 +78,9 @@ def assert_close(got, wanted):
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
-@pytest.mark.parametrize(("strategy", "world", "accumulation"), [("ddp", 2, 1), ("ddp", 2, 3), ("fsdp", 2, 1), ("fsdp", 2, 3)])
+@pytest.mark.parametrize(
+    ("strategy", "world", "accumulation"), [("ddp", 2, 1), ("ddp", 2, 3), ("fsdp", 2, 1), ("fsdp", 2, 3)]
+)
 def test_every_layout_trains_like_one_process(strategy, world, accumulation, optimizer):
     (alone,) = run_ranks(train_some, 1, "ddp", 1, optimizer)
     answers = run_ranks(train_some, world, strategy, accumulation, optimizer)

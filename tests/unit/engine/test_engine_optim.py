@@ -55,7 +55,11 @@ def plain_muon(weight, buffer, grad, lr, momentum):
 
 
 def test_muon_follows_its_definition_with_the_momentum_ramp():
-    weights = {"a": nn.Parameter(torch.randn(8, 4)), "b": nn.Parameter(torch.randn(8, 4)), "c": nn.Parameter(torch.randn(4, 8))}
+    weights = {
+        "a": nn.Parameter(torch.randn(8, 4)),
+        "b": nn.Parameter(torch.randn(8, 4)),
+        "c": nn.Parameter(torch.randn(4, 8)),
+    }
     wanted = {name: weight.detach().clone() for name, weight in weights.items()}
     buffers = {name: torch.zeros_like(weight) for name, weight in wanted.items()}
     layout = Replicated(ALONE, weights.values())
@@ -101,4 +105,6 @@ def test_state_names_every_tensor_a_resumed_run_needs():
     (optimizer,) = make_optimizers([ParamGroup(params=params, optimizer="adamw", lr=0.1)], layout)
     assert {name.rpartition("/")[2] for name in optimizer.state()} == {"exp_avg", "exp_avg_sq"}
     assert len(optimizer.state()) == 2 * len(params)
-    assert copy.deepcopy(sorted(optimizer.state())) == sorted(f"{n}/{s}" for n in params for s in ("exp_avg", "exp_avg_sq"))
+    assert copy.deepcopy(sorted(optimizer.state())) == sorted(
+        f"{n}/{s}" for n in params for s in ("exp_avg", "exp_avg_sq")
+    )
