@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 from typing import Final
 
@@ -49,7 +50,7 @@ def explain(err: OSError, *, path: Path, need_bytes: int, disk: Disk) -> Checkpo
 
 def too_full(path: Path, *, need_bytes: int, space: Space) -> CheckpointError:
     """Say that the disk is too full before a byte is written."""
-    why = "statvfs"
+    why = os.strerror(errno.ENOSPC)
     return CheckpointError(
         "checkpoint/disk-full", path=path, need=size(need_bytes), free=size(space.free_bytes), why=why
     )

@@ -95,8 +95,10 @@ def read_header(fd: int, *, where: Path) -> Header:
 
 def hash_file(fd: int, *, threads: int, is_fresh: bool) -> tuple[int, str]:
     """Return bytes and hash of a file; `is_fresh` asks for the disk's copy, not the page cache's."""
-    if is_fresh and sys.platform == "linux":
-        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    if sys.platform == "linux":
+        if is_fresh:
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
     hasher = blake3(max_threads=threads)
     buffer = memoryview(bytearray(min(_READ_BYTES, max(1, os.fstat(fd).st_size))))
     done = 0

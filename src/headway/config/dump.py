@@ -26,7 +26,8 @@ def _write(table: Mapping[str, Any], prefix: str, origins: Mapping[str, str], li
             lines.append(f"{indent}{write_yaml_value(name)}:")
             _write(value, f"{key}.", origins, lines)
             continue
-        comment = f"  # {origins[key]}" if key in origins else ""
+        # A file's name may hold a line break; a comment may not.
+        comment = f"  # {' '.join(origins[key].split())}" if key in origins else ""
         lines.append(f"{indent}{write_yaml_value(name)}: {write_yaml_value(value)}{comment}")
 
 

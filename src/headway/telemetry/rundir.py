@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headway.errors import UsageError
-
 
 @dataclass(frozen=True, slots=True)
 class RunDir:
@@ -130,22 +128,6 @@ def read_json(path: Path) -> Any:
     """Read a JSON file of the run."""
     with path.open(encoding="utf-8") as file:
         return json.load(file)
-
-
-def find_run(text: str | None, out: Path = Path("runs")) -> RunDir:
-    """Return the run named by a path, a folder name under `out`, or a unique part of one; the newest when omitted."""
-    if text and (Path(text) / "job.json").exists():
-        return RunDir(Path(text))
-    runs = sorted(place for place in out.glob("*") if (place / "job.json").exists()) if out.is_dir() else []
-    if not runs:
-        raise UsageError("telemetry/no-runs", out=out)
-    if not text:
-        return RunDir(max(runs, key=lambda place: place.stat().st_mtime_ns))
-    found = [place for place in runs if place.name == text] or [place for place in runs if text in place.name]
-    if len(found) != 1:
-        names = ", ".join(place.name for place in (found or runs)[-3:])
-        raise UsageError("telemetry/run-not-found" if not found else "telemetry/run-not-unique", text=text, names=names)
-    return RunDir(found[0])
 
 
 def read_record(path: Path) -> dict[str, Any]:

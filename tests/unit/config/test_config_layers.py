@@ -275,6 +275,12 @@ def test_the_dump_reads_back_to_the_same_config(load, write, recipe):
     assert "# a.yaml:3:6" in dump_yaml(loaded.config, loaded.origins)
 
 
+def test_a_line_break_in_a_files_name_cannot_add_a_key_to_the_dump(load, write, recipe):
+    loaded = load("a\nseed: 9 #.yaml", "depth: 3\n")
+    again = load_config(write("b.yaml", dump_yaml(loaded.config, loaded.origins)), recipe=recipe)
+    assert again.config == loaded.config
+
+
 def test_configs_never_change_after_loading(words):
     config = words().config
     with pytest.raises(ValueError, match="frozen"):

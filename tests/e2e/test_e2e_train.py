@@ -1,0 +1,152 @@
+"""The way of a run through the real command: train, stop, fail, resume, on other ranks and layouts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+from command import TINY, events, headway, only_run, processes_of, start, stop_hard, wait_for_step, wait_until
+
+from headway.checkpoint import find_resumable
+from headway.engine.order import Order, expected_ledger
+from headway.telemetry import read_beat, read_events, read_json, read_metrics, run_state
+
+
+def test_train_goes_all_the_way_and_says_what_is_next(tmp_path):
+    done = headway(tmp_path, "train", TINY, "save.every=5", "eval.every=10")
+    assert done.returncode == 0, done.stderr
+    run = only_run(tmp_path)
+    assert run_state(run).state == "done"
+    for words in ("plan for tiny", "validation: mse", "checkpoint saved and verified", "done: 20 of 20", "next: headway"):
+        assert words in done.stderr
+    kinds = [event["kind"] for event in read_events(run.events)]
+    assert kinds[:3] == ["run_started", "checked", "planned"]
+    assert kinds[-1] == "run_ended"
+    assert len(read_metrics(run.metrics(1))["loss"]) == 20
+    assert run.report.stat().st_size > 10_000
+    assert processes_of(tmp_path) == []
+
+
+def test_a_rank_that_is_killed_costs_no_more_than_the_steps_since_the_save(tmp_path):
+    process = start(tmp_path, "train", TINY, "train.steps=80", "save.every=10", "task.sleep_s=0.02")
+    run = wait_for_step(tmp_path, 35)
+    os.kill(read_beat(run.heartbeat(1)).pid, signal.SIGKILL)
+    assert process.wait(120) == 0
+    first, second = events(run, "attempt_started")
+    (incident,) = events(run, "incident")
+    assert (incident["rank"], incident["action"]) == (1, "restart")
+    assert second["resume_step"] >= 20
+    assert list(read_metrics(run.metrics(0))["step"]) == list(range(1, 81))
+
+
+def test_the_failing_ranks_traceback_is_the_last_thing_on_the_screen(tmp_path):
+    done = headway(tmp_path, "train", TINY, "task.fail_step=5", "task.fail_rank=1")
+    assert done.returncode == 5
+    assert done.stderr.rstrip().endswith("ValueError: the tiny task was told to fail")
+    assert "rank 1" in done.stderr
+    assert len(events(only_run(tmp_path), "attempt_started")) == 1
+
+
+def test_a_nan_is_told_in_our_words_and_in_chinese(tmp_path):
+    done = headway(tmp_path, "train", TINY, "task.nan_samples=[41]", "train.steps=30", "--lang", "zh")
+    assert done.returncode == 5
+    last = done.stderr[-600:]
+    assert "样本 41" in last
+    assert "guard.policy=skip" in last
+    assert "Traceback" not in last
+
+
+@pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stop_signal_saves_and_resume_goes_on_bit_equal(tmp_path, signum, code):
+    words = ("train.steps=40", "task.sleep_s=0.02", "batch.accumulation=2")
+    process = start(tmp_path, "train", TINY, *words)
+    run = wait_for_step(tmp_path, 8)
+    process.send_signal(signum)
+    assert process.wait(60) == code
+    assert find_resumable(run.checkpoints).manifest.step >= 8
+    assert run_state(run).state == "interrupted"
+    resumed = headway(tmp_path, "resume", "task.sleep_s=0")
+    assert resumed.returncode == 0, resumed.stderr
+    whole = headway(tmp_path, "train", TINY, *words, "task.sleep_s=0", "out=whole")
+    assert whole.returncode == 0, whole.stderr
+    (other,) = (tmp_path / "whole").glob("*/ranks/0/metrics.jsonl")
+    assert read_metrics(run.metrics(0))["loss"] == read_metrics(other)["loss"]
+
+
+def test_twice_ctrl_c_stops_at_once(tmp_path):
+    process = start(tmp_path, "train", TINY, "train.steps=400", "task.sleep_s=0.3")
+    run = wait_for_step(tmp_path, 1)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.25)
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 130
+    assert time.monotonic() - began < 5
+    assert run_state(run).state == "interrupted"
+
+
+def test_nothing_is_left_after_kill_9_of_the_supervisor(tmp_path):
+    process = start(tmp_path, "train", TINY, "train.steps=4000", "task.sleep_s=0.02", "parallel.workers=2", "save.every=5")
+    run = wait_for_step(tmp_path, 12)
+    process.kill()
+    process.wait()
+    wait_until(lambda: processes_of(tmp_path) == [], 10)
+    assert run_state(run).state == "lost"
+    resumed = headway(tmp_path, "resume", "train.steps=20", "task.sleep_s=0")
+    assert resumed.returncode == 0, resumed.stderr
+    assert run_state(run).state == "done"
+
+
+def test_a_detached_run_survives_a_hang_up_and_can_be_stopped(tmp_path):
+    done = headway(tmp_path, "train", TINY, "train.steps=4000", "task.sleep_s=0.02", "--detach")
+    assert done.returncode == 0, done.stderr
+    run = wait_for_step(tmp_path, 3)
+    assert run_state(run).state == "running"
+    os.kill(read_json(run.lease)["pid"], signal.SIGHUP)
+    before = read_beat(run.heartbeat(0)).step
+    wait_until(lambda: read_beat(run.heartbeat(0)).step > before + 3, 20)
+    stopped = headway(tmp_path, "stop")
+    assert stopped.returncode == 0, stopped.stderr
+    assert find_resumable(run.checkpoints).manifest is not None
+    wait_until(lambda: processes_of(tmp_path) == [], 10)
+
+
+def test_other_ranks_and_layouts_go_on_with_each_others_checkpoints(tmp_path):
+    words = ("batch.total=12", "batch.per_device=3", "optimizer.name=muon", "ema.decay=0.9", "task.width=12")
+    assert headway(tmp_path, "train", TINY, *words, "train.steps=6").returncode == 0
+    run = only_run(tmp_path)
+    layouts = [
+        ("parallel.cpus=1", "parallel.strategy=single"),
+        ("parallel.cpus=4", "parallel.strategy=ddp"),
+        ("parallel.cpus=2", "parallel.strategy=fsdp"),
+        ("parallel.cpus=4", "parallel.strategy=fsdp"),
+        ("parallel.cpus=2", "parallel.strategy=ddp"),
+    ]
+    for turn, layout in enumerate(layouts):
+        done = headway(tmp_path, "resume", *layout, f"train.steps={12 + 6 * turn}")
+        assert done.returncode == 0, done.stderr
+    found = find_resumable(run.checkpoints).manifest
+    assert (found.step, found.samples) == (36, 36 * 12)
+    assert int(found.ledger, 16) == expected_ledger(Order(97, 0), 36 * 12, [])
+    changes = events(run, "run_resumed")
+    assert changes[0]["changes"]["parallel.cpus"] == [2, 1]
+
+
+def test_a_finished_run_is_not_resumed_and_says_how_to_train_longer(tmp_path):
+    assert headway(tmp_path, "train", TINY, "train.steps=3").returncode == 0
+    done = headway(tmp_path, "resume")
+    assert done.returncode == 2
+    assert "steps=6" in done.stderr
+
+
+def test_two_supervisors_do_not_share_a_run(tmp_path):
+    process = start(tmp_path, "train", TINY, "train.steps=4000", "task.sleep_s=0.05")
+    try:
+        wait_for_step(tmp_path, 2)
+        done = headway(tmp_path, "resume", "train.steps=5000")
+        assert done.returncode == 2
+        assert str(process.pid) in done.stderr
+    finally:
+        stop_hard(process)
