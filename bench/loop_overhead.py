@@ -2,8 +2,8 @@
 
 The hand-written loop has AdamW, clipping by norm and a cosine schedule, and takes its batches by plain indexing: the
 least a person could write. Headway's is the loop every recipe runs on: data order, ledger, loss as sum and count,
-guard, metrics, heartbeat. Peers (bench/requirements/loop_overhead.txt) run beside it when they are installed.
-Rounds are interleaved in one process; the ratio is the median over rounds.
+guard, metrics, heartbeat. Peers (loop_peers.py) run beside it when bench/requirements/loop_overhead.txt
+is installed. Rounds are interleaved in one process; the ratio is the median over rounds.
 
     python bench/loop_overhead.py [--steps 400] [--rounds 15]
 """
@@ -17,16 +17,12 @@ import os
 import statistics
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 
 sys.path.insert(0, str(Path(__file__).parent))
-import loop_peers
 from headway.config import load_config
 from headway.engine.loop import take_step
 from headway.engine.report import Reporter
@@ -35,14 +31,13 @@ from headway.machine import inspect_machine
 from headway.plan import make_plan
 from headway.recipes import find_recipe
 from headway.telemetry import new_run_dir, write_json
+from loop_peers import TimedLoop, find, timed
 from tiny.work import make_data, make_model
 
 BATCH = 32
-Stepper = Callable[[int], None]
-"""Takes that many optimizer steps."""
 
 
-def raw(*, fused: bool) -> Stepper:
+def raw(*, fused: bool) -> TimedLoop:
     """Return the loop a person would write by hand."""
     torch.manual_seed(0)
     model, (x, y) = make_model(), make_data()
@@ -61,10 +56,10 @@ def raw(*, fused: bool) -> Stepper:
             scheduler.step()
             optimizer.zero_grad()
 
-    return steps
+    return timed(steps)
 
 
-def headway(place: Path) -> Stepper:
+def headway(place: Path) -> TimedLoop:
     """Return Headway's own loop, one rank, as a run would have it."""
     words = [f"recipe={Path(__file__).parent / 'tiny'}", "parallel.cpus=1", "train.steps=100000000", f"out={place}"]
     loaded = load_config(None, recipe=find_recipe, overrides=words)
@@ -85,19 +80,18 @@ def headway(place: Path) -> Stepper:
             if step % 200 == 0:
                 run.metrics.flush()
 
-    return steps
+    return timed(steps)
 
 
-def measure(contenders: dict[str, Stepper], *, steps: int, rounds: int) -> dict[str, list[float]]:
+def measure(contenders: dict[str, TimedLoop], *, steps: int, rounds: int) -> dict[str, list[float]]:
     """Return seconds a step for each contender and round, taken in turn."""
     times: dict[str, list[float]] = {name: [] for name in contenders}
-    for stepper in contenders.values():
-        stepper(50)
+    for loop in contenders.values():
+        loop(50)
     for _ in range(rounds):
-        for name, stepper in contenders.items():
-            began = time.perf_counter()
-            stepper(steps)
-            times[name].append((time.perf_counter() - began) / steps)
+        for name, loop in contenders.items():
+            times[name].append(loop(steps) / steps)
+            assert torch.get_num_threads() == 1, f"{name} changed the number of threads"
     return times
 
 
@@ -109,17 +103,17 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
-        contenders: dict[str, Stepper] = {
+        contenders: dict[str, TimedLoop] = {
             "raw torch loop": raw(fused=False),
             "raw torch loop, fused AdamW": raw(fused=True),
             "headway": headway(Path(folder)),
         }
-        contenders.update(loop_peers.find(BATCH))
+        contenders.update(find(BATCH))
         torch.set_num_threads(1)
         times = measure(contenders, steps=args.steps, rounds=args.rounds)
     base, best = times["raw torch loop"], times["raw torch loop, fused AdamW"]
     print(f"{'loop':<30} {'µs a step':>10} {'ratio':>7} {'to fused':>9}")
-    ratios: dict[str, Any] = {}
+    ratios: dict[str, float] = {}
     for name, each in times.items():
         ratio = statistics.median(mine / theirs for mine, theirs in zip(each, base, strict=True))
         strict = statistics.median(mine / theirs for mine, theirs in zip(each, best, strict=True))

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from headway.config import RunConfig
-from headway.engine.task import Batch, Ids, Loss, ParamGroup
+from headway.engine.task import Batch, Ids, Loss, ParamGroup, Task
 
 from .work import make_data, make_model
 
@@ -31,7 +31,7 @@ class TinyData:
         return {"x": self._x[rows], "y": self._y[rows]}
 
 
-class TinyTask:
+class TinyTask(Task):
     """See engine/task.py."""
 
     best: tuple[str, Literal["min", "max"]] = ("loss", "min")

@@ -19,7 +19,13 @@ def test_train_goes_all_the_way_and_says_what_is_next(tmp_path):
     assert done.returncode == 0, done.stderr
     run = only_run(tmp_path)
     assert run_state(run).state == "done"
-    for words in ("plan for tiny", "validation: mse", "checkpoint saved and verified", "done: 20 of 20", "next: headway"):
+    for words in (
+        "plan for tiny",
+        "validation: mse",
+        "checkpoint saved and verified",
+        "done: 20 of 20",
+        "next: headway",
+    ):
         assert words in done.stderr
     kinds = [event["kind"] for event in read_events(run.events)]
     assert kinds[:3] == ["run_started", "checked", "planned"]
@@ -88,7 +94,9 @@ def test_twice_ctrl_c_stops_at_once(tmp_path):
 
 
 def test_nothing_is_left_after_kill_9_of_the_supervisor(tmp_path):
-    process = start(tmp_path, "train", TINY, "train.steps=4000", "task.sleep_s=0.02", "parallel.workers=2", "save.every=5")
+    process = start(
+        tmp_path, "train", TINY, "train.steps=4000", "task.sleep_s=0.02", "parallel.workers=2", "save.every=5"
+    )
     run = wait_for_step(tmp_path, 12)
     process.kill()
     process.wait()

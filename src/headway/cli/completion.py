@@ -5,11 +5,11 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from headway.cli.shape import command
+from headway.cli.shape import argument, command
 
 
 @command("completion", help="cli/completion-help")
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
     """Print the completion script of a shell."""

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 import click
 
 from headway import __version__
-from headway.cli.shape import LazyGroup, option
-from headway.errors import HeadwayError
+from headway.cli.refusal import refuse
+from headway.cli.shape import LazyGroup, Option, option
+from headway.errors import HeadwayError, UsageError
 from headway.messages import LANGUAGES, Language, language, say, set_language
 
 _COMMANDS = {
@@ -32,6 +33,7 @@ _COMMANDS = {
     "completion": ("headway.cli.completion", "cli/line-completion"),
 }
 _HIDDEN = {"supervise": "headway.cli.supervise"}
+_COLORS = ("auto", "always", "never")
 
 
 @click.command(
@@ -42,9 +44,11 @@ _HIDDEN = {"supervise": "headway.cli.supervise"}
     help="cli/help",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(__version__, "-V", "--version", message="headway %(version)s")
+@click.version_option(
+    __version__, "-V", "--version", message="headway %(version)s", cls=Option, help="cli/option-version"
+)
 @option("--lang", type=click.Choice(LANGUAGES), help="cli/option-lang", expose_value=False)
-@option("--color", type=click.Choice(["auto", "always", "never"]), help="cli/option-color", expose_value=False)
+@option("--color", type=click.Choice(_COLORS), help="cli/option-color", expose_value=False)
 def root() -> None:
     """See the message `cli/help`."""
 
@@ -63,8 +67,8 @@ def choose_language(argv: Sequence[str], environ: Mapping[str, str]) -> Language
 def _option_value(argv: Sequence[str], name: str) -> str | None:
     """Return an option's value wherever it stands, so that it may follow the command as well."""
     for place, word in enumerate(argv):
-        if word == name and place + 1 < len(argv):
-            return argv[place + 1]
+        if word == name:
+            return argv[place + 1] if place + 1 < len(argv) else ""
         if word.startswith(f"{name}="):
             return word.partition("=")[2]
     return None
@@ -101,22 +105,19 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _run(given: list[str]) -> int:
-    _apply_color(given)
-    value = _option_value(given, "--lang")
-    if value is not None and value not in LANGUAGES:
-        return _fail(say("cli/no-language", lang_name=value), "--lang en | --lang zh", 2)
     try:
+        for name, known in (("--lang", LANGUAGES), ("--color", _COLORS)):
+            _check_option(name, _option_value(given, name), known)
+        _apply_color(given)
         code = root.main(_without(given, ("--lang", "--color")), prog_name="headway", standalone_mode=False)
     except HeadwayError as error:
-        return _fail(f"{error.text()} [{error.code}]", error.hint(), error.exit_code)
+        return _fail(error)
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.exceptions.Abort:
         return 130
     except click.ClickException as error:
-        context = getattr(error, "ctx", None)
-        command = context.command_path if context else "headway"
-        return _fail(error.format_message(), f"{command} --help", 2)
+        return _fail(refuse(error))
     except BrokenPipeError:
         # Whoever read our output has gone (`headway runs | head`); that is no fault, but nothing more can be said.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -125,17 +126,24 @@ def _run(given: list[str]) -> int:
         return 130
     except Exception:  # border: a bug of ours is told as one, with what a report of it needs
         traceback.print_exc()
-        return _fail(say("cli/bug"), say("cli/bug-hint", version=__version__), 1)
+        return _fail(HeadwayError("cli/bug", version=__version__))
     return code if isinstance(code, int) else 0
 
 
-def _fail(text: str, advice: str, code: int) -> int:
-    """Print one error and what to do about it."""
-    lines = [f"{say('cli/error')}: {text}"]
-    if advice:
-        lines.append(f"{say('cli/hint')}: {advice}")
-    click.echo("\n".join(lines), err=True)
-    return code
+def _check_option(name: str, value: str | None, known: Sequence[str]) -> None:
+    """Refuse what the two options that may stand anywhere do not know."""
+    if value == "":
+        raise UsageError("cli/option-needs-value", option=name, command="headway")
+    if value is not None and value not in known:
+        raise UsageError("cli/not-a-choice", name=name, value=value, choices=", ".join(known), near=known[0])
+
+
+def _fail(error: HeadwayError) -> int:
+    """Print one error and what to do about it; return its exit code."""
+    advice = error.hint()
+    lines = [say("cli/error", text=error.text(), code=error.code), say("cli/hint", text=advice) if advice else ""]
+    click.echo("\n".join(line for line in lines if line), err=True)
+    return error.exit_code
 
 
 def apply_config_language(wanted: str, argv: Sequence[str] | None = None) -> None:

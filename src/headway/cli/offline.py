@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from headway.cli.shape import command, option
+from headway.config import load_config
 from headway.errors import TrainError, UsageError
-from headway.messages import language
+from headway.messages import language, say
+from headway.recipes import find_recipe
 from headway.telemetry import RunDir, find_run, read_json, run_state
 
 
@@ -30,26 +34,52 @@ def eval(run: str | None, step: str, samples: int | None, out: Path, as_json: bo
         click.echo(json.dumps({"schema": "eval/1", "run": place.name, **answer}, ensure_ascii=False))
         return
     measures = "  ".join(f"{name} {value:.4f}" for name, value in answer["measures"].items())
-    click.echo(f"{place.name}  step {answer['step']}  {measures}")
+    trial = "  ".join(f"{name} {value:.4f}" for name, value in answer["trial"].items())
+    click.echo(f"{place.name}  step {answer['step']}  {measures}  {trial}".rstrip())
 
 
-@command("predict", help="cli/predict-help")
-@click.argument("run", required=False)
-@option("--prompt", default="", help="cli/option-prompt")
-@option("--max-tokens", default=64, type=click.IntRange(min=1), help="cli/option-max-tokens")
-@option("--temperature", default=0.8, type=click.FloatRange(min=0), help="cli/option-temperature")
-@option("--seed", default=0, type=click.IntRange(min=0), help="cli/option-seed")
+@command(
+    "predict",
+    help="cli/predict-help",
+    context_settings={"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]},
+)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[RUN] [KEY=VALUE]…")
 @option("--step", default="latest", help="cli/option-step")
+@option("--to", type=click.Path(path_type=Path), help="cli/option-to")
 @option("--out", default="runs", type=click.Path(path_type=Path), help="cli/option-out")
 @option("--json", "as_json", is_flag=True, help="cli/option-json")
-def predict(run: str | None, step: str, out: Path, as_json: bool, **options: Any) -> None:
+def predict(words: tuple[str, ...], step: str, to: Path | None, out: Path, as_json: bool) -> None:
     """Let a trained model produce something."""
-    place = find_run(run, out)
-    answer = _ask(place, {"do": "predict", "step": _step(place, step), "options": options})
+    given = bool(words) and "=" not in words[0] and not words[0].startswith("-")
+    place = find_run(words[0] if given else None, out)
+    options = _options(place, words[1:] if given else words)
+    to = to or place.root / "predictions"
+    answer = _ask(place, {"do": "predict", "step": _step(place, step), "options": options, "to": str(to)})
     if as_json:
         click.echo(json.dumps({"schema": "predict/1", "run": place.name, **answer}, ensure_ascii=False))
         return
-    click.echo(f"{options['prompt']}{answer['output']}")
+    for text in (answer["text"], *answer["files"]):
+        click.echo(text)
+
+
+def _options(place: RunDir, words: Sequence[str]) -> dict[str, Any]:
+    """Return the recipe's own options, checked like a config: `prompt=…` and `--prompt …` mean the same."""
+    recipe = find_recipe(read_json(place.job)["recipe"])
+    if recipe.predict is None:
+        raise UsageError("engine/cannot-predict", task=recipe.name)
+    texts = {name for name, info in recipe.predict.model_fields.items() if info.annotation is str}
+    pairs = []
+    waiting = list(words)
+    while waiting:
+        key, is_pair, value = waiting.pop(0).partition("=")
+        key = key.lstrip("-").replace("-", "_")
+        if not is_pair and waiting:
+            value = waiting.pop(0)
+        pairs.append(f"{key}={json.dumps(value) if key in texts else value}")
+    asked = replace(recipe, section=recipe.predict, defaults={}, presets={}, aliases={}, implied={}, ignored={})
+    loaded = load_config(None, recipe=asked, overrides=pairs)
+    values: dict[str, Any] = loaded.config.task.model_dump(mode="json")
+    return values
 
 
 def _step(place: RunDir, text: str) -> int | None:

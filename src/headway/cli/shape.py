@@ -1,58 +1,166 @@
-"""Click's command, group and option with help texts given as message codes, translated when they are printed."""
+"""Click's command, group, option and argument in both languages: help is a message code, and so is every refusal."""
 
 from __future__ import annotations
 
+import copy
 import importlib
 from collections.abc import Mapping
 from typing import Any
 
 import click
 
+from headway.cli.layout import HelpFormatter
+from headway.cli.refusal import refuse_command, refuse_value, refuse_words
 from headway.messages import find_text, language, say
 
-__all__ = ["Command", "Group", "LazyGroup", "Option", "command", "group", "option"]
+__all__ = ["Argument", "Command", "Group", "LazyGroup", "Option", "argument", "command", "group", "option"]
+
+_METAVARS = {
+    "text": "text",
+    "integer": "integer",
+    "integer range": "integer",
+    "float": "number",
+    "float range": "number",
+    "path": "path",
+    "file": "path",
+    "directory": "folder",
+}
+"""Click's names of types, and the word we have for each."""
 
 
-def _translated(text: str | None) -> str | None:
+def _translated(text: str | None) -> str:
     """Return the text of a message code; anything else stays as it is."""
     if not text or "/" not in text or " " in text:
-        return text
+        return text or ""
     found = find_text(text)
     return found.zh if language() == "zh" else found.en
 
 
+class Context(click.Context):
+    """A context whose help is laid out by us."""
+
+    formatter_class = HelpFormatter
+
+
 class Option(click.Option):
-    """An option whose help may be a message code."""
+    """An option whose help is a message code."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """Return the option's two columns in the language in use."""
-        code, self.help = self.help, _translated(self.help)
+        shown = copy.copy(self)
+        shown.help, shown.show_default = _translated(self.help), False
+        record = super(Option, shown).get_help_record(ctx)
+        if record is None or not self.show_default:
+            return record
+        return record[0], f"{record[1]} {say('cli/default', value=self.default)}"
+
+    def make_metavar(self, *args: Any, **kwargs: Any) -> str:
+        """Return the word that stands for the value; click hands over the context since 8.2."""
+        word = None if self.metavar else _METAVARS.get(self.type.name)
+        return say(f"cli/metavar-{word}") if word else super().make_metavar(*args, **kwargs)
+
+    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
+        """Return the value in its type, or refuse it in our words."""
         try:
-            return super().get_help_record(ctx)
-        finally:
-            self.help = code
+            return super().type_cast_value(ctx, value)
+        except click.BadParameter as error:
+            raise refuse_value(self, self.opts[-1], value) from error
 
 
-class Command(click.Command):
-    """A command whose help may be a message code; the part after a blank line is shown as it is written."""
+class Argument(click.Argument):
+    """An argument whose value is refused in our words."""
+
+    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
+        """Return the value in its type, or refuse it."""
+        try:
+            return super().type_cast_value(ctx, value)
+        except click.BadParameter as error:
+            raise refuse_value(self, (self.name or "").upper(), value) from error
+
+
+class _Worded(click.Command):
+    """What commands and groups share: everything that help shows comes from the messages."""
+
+    context_class = Context
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """Return click's own help option with our words."""
+        found = super().get_help_option(ctx)
+        if found is not None:
+            found.help = say("cli/option-help")
+        return found
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Return what follows the command's name in the usage line."""
+        words = {"[OPTIONS]": "cli/usage-options", "COMMAND [ARGS]...": "cli/usage-command"}
+        return [say(words[piece]) if piece in words else piece for piece in super().collect_usage_pieces(ctx)]
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the help and its example in the language in use."""
+        """Write what the command does; its example comes last, after the options."""
+        assert isinstance(formatter, HelpFormatter)
         formatter.write("\n")
         with formatter.indentation():
-            for line in (_translated(self.help) or "").splitlines():
-                formatter.write(f"{' ' * formatter.current_indent}{line}\n" if line else "\n")
+            formatter.write_prose(_split_example(_translated(self.help))[0])
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options."""
+        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        records = [record for one in options if (record := one.get_help_record(ctx)) is not None]
+        with formatter.section(say("cli/head-options")):
+            formatter.write_dl(records)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """End with the example."""
+        assert isinstance(formatter, HelpFormatter)
+        formatter.write("\n")
+        formatter.write_prose(_split_example(_translated(self.help))[1])
 
     def get_short_help_str(self, limit: int = 45) -> str:
-        """Return the first line of the help."""
-        return (_translated(self.help) or "").partition("\n")[0]
+        """Return the first line of the help, as one line of a list."""
+        line = _translated(self.help).partition("\n")[0].rstrip(".。")
+        return line[:1].lower() + line[1:]
 
 
-class Group(Command, click.Group):
-    """A group of commands; its own help is a message code too."""
+class Command(_Worded):
+    """A command."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words; what is left over is refused by us."""
+        ctx.allow_extra_args = True
+        rest = super().parse_args(ctx, args)
+        if rest and not ctx.resilient_parsing:
+            raise refuse_words(ctx, rest)
+        return rest
+
+
+class Group(_Worded, click.Group):
+    """A group of commands."""
 
     command_class = Command
     group_class = type
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words; without any, show what there is."""
+        if not args and not ctx.resilient_parsing:
+            click.echo(ctx.get_help(), err=True)
+            ctx.exit(2)
+        return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Find the command, or name the nearest."""
+        if not ctx.resilient_parsing and self.get_command(ctx, args[0]) is None:
+            raise refuse_command(ctx, args[0], self.list_commands(ctx))
+        return super().resolve_command(ctx, args)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands, then the options."""
+        self.format_commands(ctx, formatter)
+        super().format_options(ctx, formatter)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write one line a command."""
+        with formatter.section(say("cli/head-commands")):
+            formatter.write_dl([(name, found.get_short_help_str()) for name, found in self.commands.items()])
 
 
 class LazyGroup(Group):
@@ -82,8 +190,14 @@ class LazyGroup(Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write one line a command without importing any of them."""
-        with formatter.section(say("cli/commands")):
+        with formatter.section(say("cli/head-commands")):
             formatter.write_dl([(name, say(code)) for name, (_, code) in self._lazy.items()])
+
+
+def _split_example(text: str) -> tuple[str, str]:
+    """Return a help's description and its last paragraph, the example."""
+    description, _, example = text.rpartition("\n\n")
+    return description, example
 
 
 def command(name: str, *, help: str, **settings: Any) -> Any:
@@ -99,5 +213,11 @@ def group(name: str, *, help: str, **settings: Any) -> Any:
 
 
 def option(*names: str, help: str, **settings: Any) -> Any:
-    """Make an option whose help is a message code."""
+    """Make an option whose help is a message code; a default is shown unless there is nothing to show."""
+    settings.setdefault("show_default", settings.get("default") not in (None, "") and not settings.get("is_flag"))
     return click.option(*names, cls=Option, help=help, **settings)
+
+
+def argument(*names: str, **settings: Any) -> Any:
+    """Make an argument."""
+    return click.argument(*names, cls=Argument, **settings)

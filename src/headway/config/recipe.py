@@ -36,5 +36,7 @@ class Recipe:
     """What constant answers score, from the task section: `{"unigram_bpb": 2.1}` stands beside the measure `bpb`."""
     prepare: str | None = None
     """Module with `prepare(section, say)`: makes or checks data on disk before ranks start (no framework)."""
+    predict: type[Section] | None = None
+    """Options of `headway predict`; none: the recipe cannot predict."""
     preload: tuple[str, ...] = ()
     """Modules worth importing once before ranks are forked."""

@@ -116,6 +116,8 @@ class EvalConfig(Section):
     """Optimizer steps between validations; 0: only at the end."""
     samples: Count | None = None
     """Validation samples; none: the whole set."""
+    trial_every: Whole = 0
+    """Optimizer steps between trials (sampling, rollouts) of recipes that have them; 0: only at the end."""
     patience: Count | None = None
     """Validations without a better result before the run stops early; none: never."""
 

@@ -18,6 +18,8 @@ class Ema:
         self._decay = decay
         self._names, self._params = [], []
         for name, param in model.named_parameters():
+            if not param.requires_grad:
+                continue
             self._names.append(name)
             self._params.append(layout.local(param.detach()))
         self._average = [param.float().clone() for param in self._params]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 import torch
@@ -40,23 +40,62 @@ def sum_measures(
     total = min(len(data), total or len(data))
     num_batches = -(-total // size)
     sums: dict[str, Tensor] = {}
-    with torch.no_grad():
+    with torch.no_grad(), _own_draws(ranks.device):
         for turn in range(-(-num_batches // ranks.world_size)):
             index = turn * ranks.world_size + ranks.rank
             # Every rank runs the same number of forwards, because sharded layers meet in each; a batch past the
             # end stands in and counts for nothing.
             is_real = index < num_batches
             batch = data.batch(*_ids(index if is_real else 0, size, total))
+            torch.manual_seed(index)
             with precision.context():
                 measured = task.measures(model, to_device(batch, ranks.device))
             for name, value in measured.items():
                 part = value.double() if is_real else torch.zeros_like(value, dtype=torch.float64)
                 sums[name] = sums[name] + part if name in sums else part
+    return _over_ranks(sums, ranks)
+
+
+def run_trial(
+    task: Task, model: nn.Module, *, ranks: Ranks, precision: Precision
+) -> dict[str, float] | BaseException | None:
+    """Let the task use the model as its users will; return its measures, None when it has none, or what it raised.
+
+    A trial may run out of memory or fail in a simulator on one rank alone. That must cost neither the run nor leave
+    the other ranks waiting, so the ranks first tell each other whether they got through.
+    """
+    failure: BaseException | None = None
+    sums: dict[str, Tensor] = {}
+    model.eval()
+    try:
+        with torch.no_grad(), _own_draws(ranks.device), precision.context():
+            torch.manual_seed(ranks.rank)
+            sums = {
+                name: value.double()
+                for name, value in task.trial(model, part=ranks.rank, parts=ranks.world_size).items()
+            }
+    except Exception as error:  # border: a trial is an extra; the run and its checkpoint are worth more
+        failure = error
+    has_failed = torch.tensor([float(failure is not None)], device=ranks.device)
+    if ranks.world_size > 1:
+        dist.all_reduce(has_failed)
+    if has_failed.item():
+        return failure or RuntimeError("another rank's trial failed")
+    return task.summarize_trial(_over_ranks(sums, ranks)) if sums else None
+
+
+def _over_ranks(sums: dict[str, Tensor], ranks: Ranks) -> dict[str, float]:
+    """Add named sums over the ranks; every rank has the same names."""
     names = sorted(sums)
     values = torch.stack([sums[name] for name in names])
     if ranks.world_size > 1:
         dist.all_reduce(values)
     return dict(zip(names, values.tolist(), strict=True))
+
+
+def _own_draws(device: torch.device) -> AbstractContextManager[None]:
+    """Keep what is drawn inside from moving the training's generators."""
+    return torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
 
 
 def set_train_mode(run: Run) -> None:

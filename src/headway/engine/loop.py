@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import nullcontext
 from typing import Literal
 
 from headway.engine import guard
-from headway.engine.evaluate import evaluate, set_train_mode
+from headway.engine.evaluate import evaluate, run_trial, set_train_mode
 from headway.engine.loader import Loaded
 from headway.engine.meter import BACKWARD, COMM, DATA, EVAL, FORWARD, OPTIMIZER, SAVE, STOPPING, Meter
 from headway.engine.order import after_skips
 from headway.engine.parallel import share_buffers
 from headway.engine.run import Run
-from headway.engine.snapshot import save
+from headway.engine.snapshot import save, wait_for_save
 from headway.engine.sums import StepSums, Totals
 from headway.engine.task import to_device
 from headway.plan import lr_at
@@ -45,7 +46,7 @@ def train(run: Run) -> Literal["done", "stopped"]:
         if totals.is_stop_wanted:
             run.meter.enter(STOPPING)
             save(run, is_needed=True)
-            run.saver.wait()
+            wait_for_save(run, run.config.launch.grace_s)
             return "stopped"
         is_last = progress.step >= plan.total_steps
         if is_last or totals.is_save_wanted or _is_due(progress.step, run.config.save.every):
@@ -54,7 +55,10 @@ def train(run: Run) -> Literal["done", "stopped"]:
             save(run, is_needed=is_last)
         if (is_last or _is_due(progress.step, run.config.eval.every)) and validate(run) == "stale":
             break
-    run.saver.wait()
+        if not is_last and _is_due(progress.step, run.config.eval.trial_every):
+            try_out(run)
+    try_out(run)
+    wait_for_save(run)
     run.metrics.flush()
     return "done"
 
@@ -132,7 +136,7 @@ def _not_finite(run: Run, totals: Totals, taken: list[Loaded], start: int) -> To
 def validate(run: Run) -> Literal["better", "worse", "stale"]:
     """Measure the model, remember the best, and say when it is time to stop early."""
     run.meter.enter(EVAL)
-    measures = evaluate(run)
+    run.measures = measures = evaluate(run)
     progress, (name, sense) = run.progress, run.task.best
     value = measures[name] if sense == "min" else -measures[name]
     is_best = math.isfinite(value) and (progress.best_value is None or value < progress.best_value)
@@ -147,6 +151,21 @@ def validate(run: Run) -> Literal["better", "worse", "stale"]:
     run.meter.pause()
     patience = run.config.eval.patience
     return "stale" if patience and progress.stale >= patience else "better" if is_best else "worse"
+
+
+def try_out(run: Run) -> None:
+    """Let the task use the model as its users will. It may fail; training does not."""
+    if run.layout.is_sharded:
+        return  # a trial calls the model as often as it likes, and sharded layers must be called by all ranks at once
+    run.meter.enter(EVAL)
+    with run.ema.applied() if run.ema else nullcontext():
+        found = run_trial(run.task, run.model, ranks=run.ranks, precision=run.precision)
+    set_train_mode(run)
+    run.meter.pause()
+    if run.ranks.rank == 0 and isinstance(found, BaseException):
+        run.reporter.event({"kind": "warning", "code": "engine/trial-failed", "facts": {"why": repr(found)}})
+    elif run.ranks.rank == 0 and found is not None:
+        run.reporter.event({"kind": "trial", "step": run.progress.step, "measures": found})
 
 
 def _record(run: Run, meter: Meter, loss: float, multiplier: float, norm: float) -> None:

@@ -15,7 +15,7 @@ import torch
 
 from headway.checkpoint import Manifest, find_resumable, list_checkpoints, verify_checkpoint
 from headway.checkpoint.state import pieces_of_tensor, restore
-from headway.engine.evaluate import sum_measures
+from headway.engine.evaluate import run_trial, sum_measures
 from headway.engine.parallel import Ranks
 from headway.engine.precision import Precision
 from headway.engine.worker import load_task
@@ -46,17 +46,15 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     with torch.device(device):
         model = task.build_model()
-    names = dict(model.named_parameters())
-    prefix = "ema/" if request.get("ema") else "model/"
+    names = {name: param for name, param in model.named_parameters() if param.requires_grad}
+    prefix = "ema/" if config.ema.decay else "model/"
     pieces = [piece for name, param in names.items() for piece in pieces_of_tensor(prefix + name, param.detach())]
     restore(path, manifest, pieces, only=prefix, partial=True)
     model.eval()
     answer: dict[str, Any] = {"step": manifest.step, "checkpoint": str(path)}
     if request["do"] == "predict":
-        predict = getattr(task, "predict", None)
-        if predict is None:
-            raise TrainError("engine/cannot-predict", recipe=stored["recipe"])
-        return {**answer, "output": predict(model, **request["options"])}
+        made = task.predict(model, request["options"], Path(request["to"]))
+        return {**answer, "text": made.text, "files": [str(path) for path in made.files]}
     plan = Plan.from_json(stored["plan"])
     sums = sum_measures(
         task,
@@ -67,7 +65,11 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         size=plan.micro_batch,
         total=request.get("samples") or config.eval.samples,
     )
-    return {**answer, "measures": task.summarize(sums)}
+    answer["measures"] = task.summarize(sums)
+    tried = run_trial(task, model, ranks=Ranks(0, 1, 0, device), precision=Precision(plan.precision, device))
+    if isinstance(tried, BaseException):
+        raise tried
+    return {**answer, "trial": tried or {}}
 
 
 def _find(place: RunDir, step: int | None) -> tuple[Path, Manifest]:

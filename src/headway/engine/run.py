@@ -65,6 +65,8 @@ class Run:
     eval_data: Data
     checkpoints: Path
     saver: Saver
+    frozen_id: str | None
+    """Fingerprint of the weights that do not train."""
     meter: Meter
     metrics: MetricsWriter
     reporter: Reporter
@@ -72,6 +74,8 @@ class Run:
     progress: Progress = field(default_factory=Progress)
     taken: list[Loaded] = field(default_factory=list)
     """What this rank has trained on since the ledger was last brought up to date."""
+    measures: dict[str, float] = field(default_factory=dict)
+    """What the last validation found."""
     saved_step: int | None = None
     """Step of the newest checkpoint that was begun or loaded."""
     saved_at: float = field(default_factory=time.monotonic)

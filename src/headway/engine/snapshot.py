@@ -12,14 +12,15 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from blake3 import blake3
+from torch import Tensor, nn
 
 from headway.checkpoint import Manifest, find_resumable, read_manifest
 from headway.checkpoint.state import Piece, pieces_of_tensor, restore, split_replicated
 from headway.engine.optim import Adam
 from headway.engine.order import ledger_of, mix_one
 from headway.engine.run import Progress, Run
-from headway.errors import TrainError
+from headway.errors import CheckpointError, TrainError
 
 _NAME_BYTES = 64
 """Room for a checkpoint's name in the message that tells it."""
@@ -39,7 +40,9 @@ def save(run: Run, *, is_needed: bool) -> None:
         "strategy": run.plan.strategy,
         "best_step": progress.best_step,
         "suspect": progress.guard_events > run.guard_events_saved,
+        "measures": run.measures,
         "meta": {
+            "export": run.task.describe(progress.step, run.measures),
             "progress": asdict(progress),
             "scale": [run.precision.scale, run.precision.good_steps],
             "ema_updates": run.ema.updates if run.ema else None,
@@ -47,11 +50,19 @@ def save(run: Run, *, is_needed: bool) -> None:
             "batch_samples": run.plan.batch_samples,
             "data_size": len(run.data),
             "data_id": dict(run.task.data_id()),
+            "frozen_id": run.frozen_id,
         },
     }
     if run.saver.save(progress.step, _owned_pieces(run), fields, wait=is_needed) is not None:
         run.saved_step, run.saved_at = progress.step, time.monotonic()
         run.guard_events_saved = progress.guard_events
+
+
+def wait_for_save(run: Run, deadline_s: float | None = None) -> None:
+    """Wait for the last save to be on disk and proven; a run without it has not ended well."""
+    run.saver.wait(deadline_s)
+    if run.ranks.rank == 0 and run.saver.last_committed != run.saved_step:
+        raise CheckpointError("engine/last-save-lost", step=run.saved_step, path=run.checkpoints)
 
 
 def resume(run: Run) -> list[tuple[Path, str]]:
@@ -70,6 +81,8 @@ def _load(run: Run, path: Path, manifest: Manifest) -> None:
     meta = manifest.meta
     if (meta["data_size"], meta["data_id"]) != (len(run.data), dict(run.task.data_id())):
         raise TrainError("engine/data-changed", before=meta["data_size"], now=len(run.data))
+    if meta["frozen_id"] != run.frozen_id:
+        raise TrainError("engine/frozen-changed", before=meta["frozen_id"] or "n/a", now=run.frozen_id or "n/a")
     same_world = manifest.world_size == run.ranks.world_size
     rng = _rng(run) if same_world else {}
     pieces = [*_wanted_pieces(run), *(piece for name, value in rng.items() for piece in pieces_of_tensor(name, value))]
@@ -117,7 +130,8 @@ def _name_from_rank_0(run: Run, path: Path | None) -> Path | None:
 
 def _shared_state(run: Run) -> dict[str, Tensor]:
     """Name every tensor that lies over the ranks as the parameters do."""
-    named: dict[str, Tensor] = {f"model/{name}": param.detach() for name, param in run.model.named_parameters()}
+    trained = [(name, param) for name, param in run.model.named_parameters() if param.requires_grad]
+    named: dict[str, Tensor] = {f"model/{name}": param.detach() for name, param in trained}
     persistent = run.model.state_dict().keys()
     named.update({f"model/{name}": value for name, value in run.model.named_buffers() if name in persistent})
     for optimizer in run.optimizers:
@@ -168,6 +182,18 @@ def _wanted_pieces(run: Run) -> list[Piece]:
             held = [replace(piece, is_owner=run.ranks.rank == 0) for piece in held]
         pieces += held
     return pieces
+
+
+def hash_frozen(model: nn.Module) -> str | None:
+    """Return a fingerprint of the weights that do not train; they are not saved, but a resumed run must have the same."""
+    frozen = [(name, param) for name, param in model.named_parameters() if not param.requires_grad]
+    if not frozen:
+        return None
+    digest = blake3(max_threads=blake3.AUTO)
+    for name, param in frozen:
+        digest.update(name.encode())
+        digest.update(param.detach().cpu().contiguous().view(torch.uint8).numpy().data)
+    return digest.hexdigest()[:16]
 
 
 def seed_everything(seed: int) -> None:

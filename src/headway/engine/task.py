@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from pathlib import Path
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+
+from headway.errors import TrainError
 
 Batch = Mapping[str, Tensor]
 Ids = np.ndarray
@@ -58,51 +62,82 @@ class ParamGroup:
     """Muon: steps over which the momentum rises from start to its value."""
 
 
-class Task(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What a trained model produced: words for the screen, and files."""
+
+    text: str
+    files: tuple[Path, ...] = ()
+
+
+class Task(ABC):
     """One recipe's side of the bargain. The loop owns accumulation, clipping, precision, checkpoints and events."""
 
     best: tuple[str, Literal["min", "max"]]
     """The measure that decides which checkpoint is best."""
 
+    @abstractmethod
     def build_model(self) -> nn.Module:
         """Return the model with its initial weights, on the default device."""
-        ...
 
+    @abstractmethod
     def train_data(self) -> Data:
         """Return the training samples."""
-        ...
 
+    @abstractmethod
     def eval_data(self) -> Data:
         """Return the held-out samples."""
-        ...
 
-    def param_groups(self, model: nn.Module) -> Sequence[ParamGroup]:
-        """Return every trainable parameter in exactly one group."""
-        ...
-
-    def blocks(self, model: nn.Module) -> Sequence[nn.Module]:
-        """Return the repeated parts: units of sharding and of activation checkpointing."""
-        ...
-
-    def loss(self, model: nn.Module, batch: Batch) -> Loss:
-        """Return the sum and count of the loss over one micro-batch."""
-        ...
-
-    def measures(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
-        """Return named sums over one validation batch; they are added over batches and ranks."""
-        ...
-
-    def summarize(self, sums: Mapping[str, float]) -> dict[str, float]:
-        """Turn the added-up sums into the measures people read; must contain `best`'s."""
-        ...
-
+    @abstractmethod
     def data_id(self) -> Mapping[str, str]:
         """Return a fingerprint of the training data; a resumed run with another one is refused."""
-        ...
+
+    @abstractmethod
+    def param_groups(self, model: nn.Module) -> Sequence[ParamGroup]:
+        """Return every trainable parameter in exactly one group."""
+
+    @abstractmethod
+    def blocks(self, model: nn.Module) -> Sequence[nn.Module]:
+        """Return the repeated parts: units of sharding and of activation checkpointing."""
+
+    @abstractmethod
+    def loss(self, model: nn.Module, batch: Batch) -> Loss:
+        """Return the sum and count of the loss over one micro-batch; random draws come from torch's own generator."""
+
+    @abstractmethod
+    def measures(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        """Return named sums over one validation batch; they are added over batches and ranks.
+
+        Draws from torch's generator are seeded by the batch, so a validation is the same whenever it runs.
+        """
+
+    @abstractmethod
+    def summarize(self, sums: Mapping[str, float]) -> dict[str, float]:
+        """Turn the added-up sums into the measures people read; must contain `best`'s."""
 
     def frozen(self, model: nn.Module) -> Sequence[nn.Module]:
-        """Return modules that stay in eval mode through training."""
-        ...
+        """Return modules that stay in eval mode through training; parameters without gradient are never saved."""
+        return ()
+
+    def trial(self, model: nn.Module, *, part: int, parts: int) -> dict[str, Tensor]:
+        """Use the model as its users will (sample, roll out), this rank's part of it; return named sums, or nothing.
+
+        Too slow for every validation: it runs at the end of a run, every `eval.trial_every` steps, and in
+        `headway eval`. Whatever it raises costs the run only this trial.
+        """
+        return {}
+
+    def summarize_trial(self, sums: Mapping[str, float]) -> dict[str, float]:
+        """Turn a trial's added-up sums into the measures people read."""
+        return dict(sums)
+
+    def describe(self, step: int, measures: Mapping[str, float]) -> dict[str, Any]:
+        """Return what an exported checkpoint says about itself in the guide's own words; kept in every manifest."""
+        return {}
+
+    def predict(self, model: nn.Module, options: Mapping[str, Any], out: Path) -> Prediction:
+        """Produce something with the trained model; `options` passed the recipe's `predict` section."""
+        raise TrainError("engine/cannot-predict", task=type(self).__name__)
 
 
 def to_device(batch: Batch, device: torch.device) -> dict[str, Tensor]:

@@ -26,7 +26,7 @@ from headway.engine.parallel import Layout, Ranks, Replicated, join, share_weigh
 from headway.engine.precision import Precision
 from headway.engine.report import Reporter
 from headway.engine.run import Run
-from headway.engine.snapshot import resume, seed_everything
+from headway.engine.snapshot import hash_frozen, resume, seed_everything
 from headway.engine.task import Task
 from headway.messages import set_language
 from headway.plan import Plan, make_schedule
@@ -85,6 +85,7 @@ def prepare(job: dict[str, Any], reporter: Reporter) -> Run:
         data=task.train_data(),
         eval_data=task.eval_data(),
         checkpoints=place.checkpoints,
+        frozen_id=hash_frozen(model),
         saver=Saver(
             place.checkpoints,
             rank=ranks.rank,

@@ -46,13 +46,13 @@ def find_text(code: str) -> Text:
     return texts[code]
 
 
-def say(code: str, lang: Language | None = None, **facts: object) -> str:
+def say(code: str, lang: Language | None = None, /, **facts: object) -> str:
     """Return the text of a code with its facts filled in."""
     text = find_text(code)
     return (text.zh if (lang or language()) == "zh" else text.en).format_map(facts)
 
 
-def hint(code: str, lang: Language | None = None, **facts: object) -> str:
+def hint(code: str, lang: Language | None = None, /, **facts: object) -> str:
     """Return what to do about a code, or an empty text."""
     text = find_text(code)
     return (text.zh_hint if (lang or language()) == "zh" else text.en_hint).format_map(facts)

@@ -4,53 +4,180 @@ from __future__ import annotations
 
 from headway.messages import Text
 
-TEXTS = {
+TEXTS: dict[str, Text] = {
+    # the frame of help and of errors
     "cli/help": Text(
         en="""One command takes a training job from a file to a finished model.
 
 Example:
   headway train                      train the default recipe on built-in data
   headway train nanochat depth=4     a recipe with one value changed""",
-        zh="""一条命令，把训练任务从一个文件变成训练好的模型。
+        zh="""一条命令，从一个文件到训练好的模型。
 
 示例：
   headway train                      用内置数据训练默认配方
-  headway train nanochat depth=4     改一个参数训练某个配方""",
+  headway train nanochat depth=4     训练某个配方，改一个参数""",
     ),
-    "cli/commands": Text(en="Commands", zh="命令"),
-    "cli/option-lang": Text(en="Language of all texts.", zh="所有文字的语言。"),
-    "cli/option-color": Text(en="Colour on the terminal.", zh="终端颜色。"),
-    "cli/option-json": Text(en="Print one JSON object.", zh="输出一个 JSON 对象。"),
-    "cli/line-train": Text(en="check, plan, launch, train, report", zh="检查、规划、启动、训练、报告"),
+    "cli/head-usage": Text(en="Usage: ", zh="用法："),
+    "cli/head-options": Text(en="Options:", zh="选项："),
+    "cli/head-commands": Text(en="Commands:", zh="命令："),
+    "cli/usage-options": Text(en="[OPTIONS]", zh="[选项]"),
+    "cli/usage-command": Text(en="COMMAND …", zh="命令 …"),
+    "cli/default": Text(en="[default: {value}]", zh="[默认：{value}]"),
+    "cli/metavar-text": Text(en="TEXT", zh="文本"),
+    "cli/metavar-integer": Text(en="N", zh="整数"),
+    "cli/metavar-number": Text(en="NUMBER", zh="数值"),
+    "cli/metavar-path": Text(en="PATH", zh="路径"),
+    "cli/metavar-folder": Text(en="FOLDER", zh="目录"),
+    "cli/error": Text(en="error: {text} [{code}]", zh="错误：{text} [{code}]"),
+    "cli/hint": Text(en="hint: {text}", zh="提示：{text}"),
+    "cli/bug": Text(
+        en="this is a bug in headway, not in your run",
+        zh="这是 headway 自身的缺陷，不是你的训练有问题",
+        en_hint="report the text above together with the version, {version}",
+        zh_hint="反馈时附上以上全部输出和版本号 {version}",
+    ),
+    # one line a command
+    "cli/line-train": Text(en="check, plan, launch, train, report", zh="检查、规划、启动、训练、出报告"),
     "cli/line-resume": Text(en="go on with a run from its newest good checkpoint", zh="从最新的完好检查点继续训练"),
-    "cli/line-check": Text(en="look at this machine", zh="检查这台机器"),
+    "cli/line-check": Text(en="look at this machine", zh="检查本机"),
     "cli/line-plan": Text(
-        en="batch, learning rate, steps: before a second is spent", zh="开跑前算好批次、学习率、步数"
+        en="batch, learning rate, steps: before a second is spent", zh="开跑前算好批次、学习率和步数"
     ),
     "cli/line-eval": Text(en="measure a trained model", zh="评测训练好的模型"),
     "cli/line-predict": Text(en="let a trained model produce something", zh="用训练好的模型生成结果"),
-    "cli/line-watch": Text(en="follow a run in the terminal", zh="在终端里跟踪一次训练"),
+    "cli/line-watch": Text(en="follow a run in the terminal", zh="在终端实时查看训练"),
     "cli/line-attach": Text(
-        en="follow a detached run; Ctrl-C saves and stops it", zh="接管后台训练；Ctrl-C 保存并停止"
+        en="follow a detached run; Ctrl-C saves and stops it", zh="接管后台训练；按 Ctrl-C 保存并停止"
     ),
-    "cli/line-stop": Text(en="save and stop a run", zh="保存并停止一次训练"),
+    "cli/line-stop": Text(en="save and stop a run", zh="保存并停止训练"),
     "cli/line-runs": Text(en="list runs", zh="列出所有训练"),
-    "cli/line-report": Text(en="one HTML file about a run", zh="生成一份单文件 HTML 报告"),
+    "cli/line-report": Text(en="one HTML file about a run", zh="生成单文件 HTML 训练报告"),
     "cli/line-export": Text(
         en="metrics as CSV, JSON or TensorBoard files", zh="把指标导出为 CSV、JSON 或 TensorBoard 文件"
     ),
     "cli/line-ckpt": Text(en="list, verify, export, prune checkpoints", zh="列出、校验、导出、清理检查点"),
-    "cli/line-config": Text(en="show, explain and describe the config", zh="查看、解释配置"),
+    "cli/line-config": Text(en="show, explain and describe the config", zh="查看和解释配置"),
     "cli/line-completion": Text(en="shell completion for bash, zsh, fish", zh="bash、zsh、fish 的命令补全"),
-    "cli/error": Text(en="error", zh="错误"),
-    "cli/hint": Text(en="hint", zh="建议"),
-    "cli/warning": Text(en="warning", zh="警告"),
-    "cli/bug": Text(en="this is a bug in headway, not in your run", zh="这是 headway 自身的缺陷，不是你的训练有问题"),
-    "cli/bug-hint": Text(
-        en="report the text above with `headway --version` ({version})",
-        zh="请连同 `headway --version`（{version}）和上面的文字一起报告",
+    # options that several commands have
+    "cli/option-help": Text(en="show this help", zh="显示本帮助"),
+    "cli/option-version": Text(en="show the version", zh="显示版本"),
+    "cli/option-lang": Text(en="language of all texts", zh="界面语言"),
+    "cli/option-color": Text(en="colour on the terminal", zh="终端颜色"),
+    "cli/option-json": Text(en="print one JSON object", zh="输出一个 JSON 对象"),
+    "cli/option-out": Text(en="folder that holds the run directories", zh="存放训练目录的位置"),
+    "cli/option-detach": Text(
+        en="train in the background; the run outlives this terminal", zh="在后台训练，关闭终端不受影响"
     ),
-    "cli/no-language": Text(en="there is no language {lang_name}", zh="没有 {lang_name} 这种语言"),
+    "cli/option-dry-run": Text(en="check and plan, then stop", zh="只检查和规划，不训练"),
+    "cli/option-step": Text(en="checkpoint: a step, `latest` or `best`", zh="检查点：步数、`latest` 或 `best`"),
+    "cli/option-samples": Text(en="validation samples to use", zh="使用多少个验证样本"),
+    "cli/option-prompt": Text(en="what the text begins with", zh="文本的开头"),
+    "cli/option-max-tokens": Text(en="most tokens to add", zh="最多生成多少个 token"),
+    "cli/option-temperature": Text(
+        en="0 is the likeliest text, 1 the model's own variety", zh="0 取最可能的文本，1 保留模型自身的多样性"
+    ),
+    "cli/option-seed": Text(en="seed of the draw", zh="采样的随机种子"),
+    "cli/option-now": Text(en="do not save first", zh="不保存，立即停止"),
+    "cli/option-wait": Text(en="seconds to wait for the end", zh="最多等待多少秒"),
+    # a line that makes no sense
+    "cli/no-command": Text(
+        en="{path} has no command {given}",
+        zh="{path} 没有 {given} 这个命令",
+        en_hint="see the commands: {path} --help",
+        zh_hint="查看所有命令：{path} --help",
+    ),
+    "cli/no-command-near": Text(
+        en="{path} has no command {given}; the nearest is {near}",
+        zh="{path} 没有 {given} 这个命令；最接近的是 {near}",
+        en_hint="type: {path} {near}",
+        zh_hint="改为：{path} {near}",
+    ),
+    "cli/no-option": Text(
+        en="{command} has no option {option}",
+        zh="{command} 没有 {option} 这个选项",
+        en_hint="see the options: {command} --help",
+        zh_hint="查看所有选项：{command} --help",
+    ),
+    "cli/no-option-near": Text(
+        en="{command} has no option {option}; the nearest is {near}",
+        zh="{command} 没有 {option} 这个选项；最接近的是 {near}",
+        en_hint="type: {command} {near}",
+        zh_hint="改为：{command} {near}",
+    ),
+    "cli/option-needs-value": Text(
+        en="{option} needs a value after it",
+        zh="{option} 后面缺少值",
+        en_hint="see what it takes: {command} --help",
+        zh_hint="查看可用的值：{command} --help",
+    ),
+    "cli/option-is-flag": Text(
+        en="{option} takes no value",
+        zh="{option} 不带值",
+        en_hint="type: {command} {option}",
+        zh_hint="改为：{command} {option}",
+    ),
+    "cli/missing": Text(
+        en="{command} needs {name}, and it is not given",
+        zh="{command} 缺少 {name}",
+        en_hint="see what it is: {command} --help",
+        zh_hint="查看说明：{command} --help",
+    ),
+    "cli/missing-choice": Text(
+        en="{command} needs {name}, one of {choices}",
+        zh="{command} 缺少 {name}，可选：{choices}",
+        en_hint="for example: {command} {first}",
+        zh_hint="例如：{command} {first}",
+    ),
+    "cli/not-a-choice": Text(
+        en="{name} is {value}, but must be one of {choices}",
+        zh="{name} 的值是 {value}，只能是 {choices} 之一",
+        en_hint="type: {near}",
+        zh_hint="改为：{near}",
+    ),
+    "cli/not-an-integer": Text(
+        en="{name} is {value}, but must be a whole number{bounds}",
+        zh="{name} 的值是 {value}，必须是整数{bounds}",
+        en_hint="write the number in digits after {name}",
+        zh_hint="在 {name} 后面用数字写出",
+    ),
+    "cli/not-a-number": Text(
+        en="{name} is {value}, but must be a number{bounds}",
+        zh="{name} 的值是 {value}，必须是数值{bounds}",
+        en_hint="write the number in digits after {name}",
+        zh_hint="在 {name} 后面用数字写出",
+    ),
+    "cli/no-path": Text(
+        en="{name} names {path}, which does not exist",
+        zh="{name} 指定的 {path} 不存在",
+        en_hint="check the path: ls {path}",
+        zh_hint="检查路径：ls {path}",
+    ),
+    "cli/path-is-folder": Text(
+        en="{name} names {path}, which is a folder; a file is wanted",
+        zh="{name} 指定的 {path} 是目录，这里需要文件",
+        en_hint="add the name of the file to {path}",
+        zh_hint="在 {path} 后面写上文件名",
+    ),
+    "cli/path-is-file": Text(
+        en="{name} names {path}, which is a file; a folder is wanted",
+        zh="{name} 指定的 {path} 是文件，这里需要目录",
+        en_hint="name a folder, or one that does not exist yet",
+        zh_hint="换成目录，或一个尚不存在的路径",
+    ),
+    "cli/extra-words": Text(
+        en="{command} has no use for: {words}",
+        zh="{command} 不接受多余的参数：{words}",
+        en_hint="leave it out, or see what is taken: {command} --help",
+        zh_hint="删掉它，或查看用法：{command} --help",
+    ),
+    "cli/not-understood": Text(
+        en="{text}",
+        zh="{text}",
+        en_hint="see how it is used: {command} --help",
+        zh_hint="查看用法：{command} --help",
+    ),
+    # train, resume
     "cli/train-help": Text(
         en="""Train a recipe or a config file: check, plan, launch, train, report.
 
@@ -61,24 +188,16 @@ Example:
   headway train
   headway train nanochat preset=balanced gpus=2 steps=1000
   headway train run.yaml lr.base=3e-4 --detach""",
-        zh="""训练一个配方或配置文件：检查、规划、启动、训练、报告。
+        zh="""训练一个配方或配置文件：检查、规划、启动、训练、出报告。
 
 WHAT 是配方名（nanochat）或配置文件（.yaml .json .toml .py）；省略时用内置数据训练默认配方。
-用 key=value 改任意多个值。
+用 key=value 修改参数，个数不限。
 
 示例：
   headway train
   headway train nanochat preset=balanced gpus=2 steps=1000
   headway train run.yaml lr.base=3e-4 --detach""",
     ),
-    "cli/option-detach": Text(
-        en="Train in the background; the run outlives this terminal.", zh="在后台训练；关闭终端不影响。"
-    ),
-    "cli/option-dry-run": Text(en="Check and plan, then stop.", zh="只检查和规划，不训练。"),
-    "cli/option-set": Text(
-        en="Change a value, a.b=c (same as writing it without --set).", zh="改一个值 a.b=c（与直接写相同）。"
-    ),
-    "cli/option-out": Text(en="Folder that holds the run directories.", zh="存放训练目录的文件夹。"),
     "cli/resume-help": Text(
         en="""Go on with a run from its newest checkpoint that verifies.
 
@@ -88,9 +207,9 @@ number of devices too: the data order and the batch stay the same.
 Example:
   headway resume
   headway resume 20261115-180405_nanochat_ab12 steps=2000""",
-        zh="""从最新的、通过校验的检查点继续训练。
+        zh="""从通过校验的最新检查点继续训练。
 
-RUN 是训练目录、名字或其一部分；省略时取最新的一次。可以改参数，也可以换设备数量：数据顺序和批次保持不变。
+RUN 是训练目录、训练名或名字的一部分；省略时取最新的训练。可以修改参数，也可以换设备数量：数据顺序和批次保持不变。
 
 示例：
   headway resume
@@ -100,15 +219,22 @@ RUN 是训练目录、名字或其一部分；省略时取最新的一次。可�
         en="run {run} is finished: {step} of {total} steps",
         zh="训练 {run} 已完成：{step}/{total} 步",
         en_hint="to train longer: headway resume {run} steps={more}",
-        zh_hint="想继续训练：headway resume {run} steps={more}",
+        zh_hint="继续训练更多步：headway resume {run} steps={more}",
     ),
+    "cli/detached": Text(en="run {run} trains in the background", zh="训练 {run} 已转入后台"),
+    "cli/detached-next": Text(en="next: headway watch {run}", zh="下一步：headway watch {run}"),
+    # eval, predict
     "cli/eval-help": Text(
         en="""Measure a trained model on the validation data, from its newest or best checkpoint.
+
+RUN is a run directory, its name or a part of it; without it the newest run.
 
 Example:
   headway eval
   headway eval RUN --step best --json""",
-        zh="""用验证数据评测训练好的模型（最新或最好的检查点）。
+        zh="""用验证数据评测训练好的模型，取最新或最佳的检查点。
+
+RUN 是训练目录、训练名或名字的一部分；省略时取最新的训练。
 
 示例：
   headway eval
@@ -117,47 +243,49 @@ Example:
     "cli/predict-help": Text(
         en="""Let a trained model produce something: for nanochat, text that goes on from a prompt.
 
+RUN is a run directory, its name or a part of it; without it the newest run.
+
 Example:
   headway predict --prompt "The "
   headway predict RUN --prompt "3 plus 4 is" --max-tokens 20 --temperature 0""",
         zh="""用训练好的模型生成结果：nanochat 会续写给定的开头。
 
+RUN 是训练目录、训练名或名字的一部分；省略时取最新的训练。
+
 示例：
   headway predict --prompt "The "
   headway predict RUN --prompt "3 plus 4 is" --max-tokens 20 --temperature 0""",
     ),
-    "cli/option-step": Text(en="Checkpoint: a step, `latest` or `best`.", zh="检查点：步数、`latest` 或 `best`。"),
-    "cli/option-samples": Text(en="Validation samples to use.", zh="使用多少验证样本。"),
-    "cli/option-prompt": Text(en="What the text begins with.", zh="文本的开头。"),
-    "cli/option-max-tokens": Text(en="Most tokens to add.", zh="最多生成多少 token。"),
-    "cli/option-temperature": Text(
-        en="0 is the likeliest text, 1 the model's own variety.", zh="0 取最可能的文本，1 保留模型自身的多样性。"
-    ),
-    "cli/option-seed": Text(en="Seed of the draw.", zh="采样种子。"),
     "cli/no-best": Text(
         en="run {run} has no validation yet, so no best checkpoint",
-        zh="训练 {run} 还没有验证结果，因此没有最好的检查点",
+        zh="训练 {run} 还没有验证结果，因此没有最佳检查点",
         en_hint="use --step latest",
-        zh_hint="请用 --step latest",
+        zh_hint="改用 --step latest",
     ),
     "cli/step-not-understood": Text(
         en="--step {step} is neither a number, `latest` nor `best`",
         zh="--step {step} 既不是数字，也不是 `latest` 或 `best`",
-        en_hint="headway ckpt list {run} shows the steps",
-        zh_hint="headway ckpt list {run} 可列出步数",
+        en_hint="see the steps: headway ckpt list {run}",
+        zh_hint="查看已有步数：headway ckpt list {run}",
     ),
     "cli/child-failed": Text(
         en="the process that loads the model ended with {code}",
-        zh="加载模型的进程以 {code} 结束",
+        zh="加载模型的进程异常结束，退出码 {code}",
         en_hint="its output stands above",
-        zh_hint="它的输出见上文",
+        zh_hint="原因见上面的输出",
     ),
+    "cli/measured": Text(en="{run}  step {step}  {measures}", zh="{run}  第 {step} 步  {measures}"),
+    # attach, stop
     "cli/attach-help": Text(
-        en="""Follow a detached run. Ctrl-C saves and stops the run; q or closing the terminal leaves it alone.
+        en="""Follow a detached run.
+
+Ctrl-C saves and stops the run; closing the terminal leaves it alone.
 
 Example:
   headway attach""",
-        zh="""接管后台训练。Ctrl-C 会保存并停止训练；直接关闭终端不影响训练。
+        zh="""接管后台训练。
+
+按 Ctrl-C 会保存并停止训练；直接关闭终端不影响训练。
 
 示例：
   headway attach""",
@@ -168,24 +296,21 @@ Example:
 Example:
   headway stop
   headway stop RUN --now""",
-        zh="""保存并停止一次训练；加 --now 立即停止，以最近的检查点为准。
+        zh="""保存并停止训练；加 --now 则立即停止，以最近的检查点为准。
 
 示例：
   headway stop
   headway stop RUN --now""",
     ),
-    "cli/option-now": Text(en="Do not save first.", zh="不先保存。"),
-    "cli/option-wait": Text(en="Seconds to wait for the end.", zh="等待结束的秒数。"),
-    "cli/stop-sent": Text(en="asked run {run} to save and stop", zh="已请训练 {run} 保存并停止"),
-    "cli/stopped": Text(en="run {run} is {state}", zh="训练 {run} 状态：{state}"),
+    "cli/stop-sent": Text(en="asked run {run} to save and stop", zh="已通知训练 {run} 保存并停止"),
+    "cli/stopped": Text(en="run {run}: {state}", zh="训练 {run}：{state}"),
     "cli/stop-slow": Text(
         en="run {run} has not ended after {seconds} s",
-        zh="{seconds} 秒后训练 {run} 仍未结束",
+        zh="等了 {seconds} 秒，训练 {run} 仍未结束",
         en_hint="headway watch {run}, or headway stop {run} --now",
-        zh_hint="headway watch {run}，或 headway stop {run} --now",
+        zh_hint="运行 headway watch {run} 查看，或 headway stop {run} --now",
     ),
-    "cli/detached": Text(en="run {run} trains in the background", zh="训练 {run} 正在后台运行"),
-    "cli/detached-next": Text(en="next: headway watch {run}", zh="下一步：headway watch {run}"),
+    # completion
     "cli/completion-help": Text(
         en="""Print the completion script of a shell.
 

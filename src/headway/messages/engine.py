@@ -29,6 +29,22 @@ TEXTS = {
         en_hint="restore the data, or start a new run with `headway train`",
         zh_hint="恢复原来的数据，或用 `headway train` 开始新的训练",
     ),
+    "engine/frozen-changed": Text(
+        en="the frozen weights are not the ones this run began with ({before} then, {now} now)",
+        zh="冻结的权重与本次训练开始时的不同（当时 {before}，现在 {now}）",
+        en_hint="put the same pretrained files back, or start a new run with `headway train`",
+        zh_hint="换回原来的预训练文件，或用 `headway train` 开始新的训练",
+    ),
+    "engine/trial-failed": Text(
+        en="the trial (sampling, rollouts) failed and is left out, training goes on: {why}",
+        zh="试用（采样、推演）失败，本次跳过，训练继续：{why}",
+    ),
+    "engine/last-save-lost": Text(
+        en="the last checkpoint, step {step}, could not be written to {path}",
+        zh="最后的检查点（第 {step} 步）无法写入 {path}",
+        en_hint="the reason stands in the log above; mend it, then: headway resume",
+        zh_hint="原因见上面的日志；排除后运行：headway resume",
+    ),
     "engine/no-checkpoint": Text(
         en="run {run} has no checkpoint that verifies",
         zh="训练 {run} 没有任何能通过校验的检查点",
@@ -42,8 +58,8 @@ TEXTS = {
         zh_hint="用 headway ckpt list {run} 查看已有的检查点",
     ),
     "engine/cannot-predict": Text(
-        en="recipe {recipe} has no predict",
-        zh="配方 {recipe} 没有 predict",
+        en="{task} cannot predict",
+        zh="{task} 不支持 predict",
         en_hint="headway eval measures it",
         zh_hint="用 headway eval 评测",
     ),

@@ -103,12 +103,6 @@ TEXTS: dict[str, Text] = {
         en="{train} training tokens and {val} validation tokens ready in {folder}",
         zh="训练 token {train} 个、验证 token {val} 个，已备于 {folder}",
     ),
-    "nanochat/no-prompt-room": Text(
-        en="max_tokens is {tokens}, and at least 1 is needed to write something",
-        zh="max_tokens 为 {tokens}，至少需要 1 才能生成文本",
-        en_hint="set it to 1 or more",
-        zh_hint="设为 1 或更大的值",
-    ),
     "nanochat/ignored-tracker": Text(
         en="no tracker asks for a login here: metrics are in the run directory, `headway export` hands them on",
         zh="这里不需要登录任何跟踪平台：指标保存在运行目录中，可用 headway export 导出",

@@ -1,11 +1,13 @@
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from pydantic import ValidationError
 
 from headway.config import RunConfig
-from headway.errors import ConfigError, UsageError
+from headway.errors import ConfigError
 from headway.recipes.nanochat import build
 from headway.recipes.nanochat.data import open_index, prepare
 from headway.recipes.nanochat.model import IGNORED
@@ -141,10 +143,12 @@ def test_blocks_are_the_transformer_blocks(data_dir):
 def test_a_prediction_repeats_with_its_seed_and_is_text(data_dir):
     task = _task(data_dir)
     model = task.build_model()
-    one, again = (task.predict(model, prompt="Ada the owl", max_tokens=20, temperature=1.0, seed=3) for _ in range(2))
-    assert isinstance(one, str) and one == again
-    with pytest.raises(UsageError):
-        task.predict(model, prompt="", max_tokens=0, temperature=1.0, seed=3)
+    options = {"prompt": "Ada the owl", "max_tokens": 20, "temperature": 1.0, "seed": 3}
+    one, again = (task.predict(model, options, Path("unused")) for _ in range(2))
+    assert one == again
+    assert one.text.startswith("Ada the owl")
+    with pytest.raises(ValidationError):
+        task.predict(model, {**options, "max_tokens": 0}, Path("unused"))
 
 
 def test_the_data_id_is_of_the_tokens(data_dir):

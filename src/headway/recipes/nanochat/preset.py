@@ -7,7 +7,7 @@ from typing import Any
 
 from headway.config import Recipe
 from headway.recipes.nanochat.data import baseline, count_train_samples
-from headway.recipes.nanochat.section import NanochatSection, horizon_steps
+from headway.recipes.nanochat.section import NanochatSection, PredictOptions, horizon_steps
 
 __all__ = ["RECIPE", "NanochatSection"]
 
@@ -143,6 +143,7 @@ RECIPE = Recipe(
     tokens_per_sample=lambda section: section.max_seq_len,
     train_samples=count_train_samples,
     baselines=baseline,
+    predict=PredictOptions,
     prepare="headway.recipes.nanochat.data",
     preload=("headway.recipes.nanochat.task",),
 )

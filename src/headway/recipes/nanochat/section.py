@@ -109,3 +109,18 @@ def _outwards(depth: int) -> list[int]:
     """Return the depths around one, nearest first."""
     around = [*range(max(1, depth - 8), depth), *range(depth + 1, depth + 9)]
     return sorted(around, key=lambda other: abs(other - depth))
+
+
+class PredictOptions(Section):
+    """What `headway predict` may ask of a trained model."""
+
+    prompt: str = ""
+    """What the text begins with."""
+    max_tokens: Count = 64
+    """Most tokens to add."""
+    temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.8
+    """0: always the likeliest token; 1: the model's own variety."""
+    top_k: Whole = 0
+    """Draw among this many likeliest tokens; 0: among all."""
+    seed: Whole = 0
+    """Seed of the draw."""

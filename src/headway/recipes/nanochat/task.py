@@ -7,18 +7,19 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from itertools import takewhile
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from headway.config import RunConfig
-from headway.engine.task import Batch, Ids, Loss, ParamGroup
-from headway.errors import ConfigError, UsageError
+from headway.engine.task import Batch, Ids, Loss, ParamGroup, Prediction, Task
+from headway.errors import ConfigError
 from headway.recipes.nanochat.data import Index, count_samples, open_index
+from headway.recipes.nanochat.export import meta_json
 from headway.recipes.nanochat.model import IGNORED, Gpt, GptSize, draw_token, generate
-from headway.recipes.nanochat.section import NanochatSection
+from headway.recipes.nanochat.section import NanochatSection, PredictOptions
 
 _TUNED_WIDTH = 768
 """Width at which the AdamW rates were tuned; others take them times the root of the ratio."""
@@ -53,7 +54,7 @@ class TokenData:
         return {"tokens": rows[:, :-1].contiguous(), "targets": rows[:, 1:].contiguous()}
 
 
-class NanochatTask:
+class NanochatTask(Task):
     """The recipe, for one resolved config."""
 
     best: tuple[str, Literal["min", "max"]] = ("bpb", "min")
@@ -127,10 +128,6 @@ class NanochatTask:
         """Return the transformer blocks."""
         return list(model.get_submodule("transformer.h").children())
 
-    def frozen(self, model: nn.Module) -> Sequence[nn.Module]:
-        """Return nothing: every part trains."""
-        return ()
-
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
         """Return the nats of all targets and how many there are."""
         nats_BT = model(batch["tokens"], batch["targets"])
@@ -162,21 +159,25 @@ class NanochatTask:
         """Return a hash of the tokens themselves: equal where, and only where, the data is equal."""
         return dict(self._prepared[1].content)
 
-    def predict(
-        self, model: nn.Module, *, prompt: str, max_tokens: int, temperature: float, seed: int, top_k: int = 0
-    ) -> str:
-        """Return the prompt's continuation; it ends with the document. Temperature 0: always the likeliest token."""
-        if max_tokens < 1:
-            raise UsageError("nanochat/no-prompt-room", tokens=max_tokens)
+    def describe(self, step: int, measures: Mapping[str, float]) -> dict[str, Any]:
+        """Return what nanochat's own loader reads beside the weights."""
+        return meta_json(self.config, step, measures)
+
+    def predict(self, model: nn.Module, options: Mapping[str, Any], out: Path) -> Prediction:
+        """Return the prompt and its continuation; a document's end ends it."""
         # Only here: training never needs it, and ranks start faster without.
         from headway.recipes.nanochat.tokenizer import load_tokenizer
 
+        asked = PredictOptions.model_validate(options)
         tokenizer = load_tokenizer(self._prepared[0])
-        dice = torch.Generator(next(model.parameters()).device).manual_seed(seed)
-        draw = partial(draw_token, temperature=temperature, top_k=top_k, dice=dice)
+        dice = torch.Generator(next(model.parameters()).device).manual_seed(asked.seed)
+        draw = partial(draw_token, temperature=asked.temperature, top_k=asked.top_k, dice=dice)
         # Ids from bos on are special or not in use: a document ends there.
-        more = generate(model, tokenizer.encode(prompt), max_tokens, window=self.section.max_seq_len, draw=draw)
-        return tokenizer.decode(list(takewhile(lambda token: token < tokenizer.bos, more)))
+        window = self.section.max_seq_len
+        more = generate(model, tokenizer.encode(asked.prompt), asked.max_tokens, window=window, draw=draw)
+        return Prediction(
+            text=asked.prompt + tokenizer.decode(list(takewhile(lambda token: token < tokenizer.bos, more)))
+        )
 
     @cached_property
     def _prepared(self) -> tuple[Path, Index]:

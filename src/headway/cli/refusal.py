@@ -1,0 +1,96 @@
+"""What click refuses, said by us: one error with a code, in both languages, with what to type instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from headway.errors import UsageError
+
+__all__ = ["refuse", "refuse_command", "refuse_value", "refuse_words"]
+
+
+def refuse(error: click.ClickException) -> UsageError:
+    """Return our error for one of click's own."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    command = context.command_path if context else "headway"
+    if isinstance(error, click.NoSuchOption):
+        return _no_option(error, context, command)
+    if isinstance(error, click.MissingParameter) and error.param is not None:
+        return _missing(error.param, command)
+    if isinstance(error, click.BadOptionUsage):
+        code = "cli/option-is-flag" if _is_flag(error.option_name, context) else "cli/option-needs-value"
+        return UsageError(code, option=error.option_name, command=command)
+    return UsageError("cli/not-understood", text=error.format_message(), command=command)
+
+
+def refuse_command(context: click.Context, given: str, known: Sequence[str]) -> UsageError:
+    """Return the error for a command that does not exist."""
+    path = context.command_path
+    near = _nearest(given, known)
+    if near is None:
+        return UsageError("cli/no-command", given=given, path=path)
+    return UsageError("cli/no-command-near", given=given, path=path, near=near)
+
+
+def refuse_words(context: click.Context, words: Sequence[str]) -> UsageError:
+    """Return the error for words that nothing asks for."""
+    return UsageError("cli/extra-words", words=" ".join(words), command=context.command_path)
+
+
+def refuse_value(param: click.Parameter, name: str, value: Any) -> UsageError:
+    """Return the error for a value that is not of its parameter's type. Any: whatever click was given."""
+    kind = param.type
+    if isinstance(kind, click.Choice):
+        choices = [str(choice) for choice in kind.choices]
+        near = _nearest(str(value), choices) or choices[0]
+        return UsageError("cli/not-a-choice", name=name, value=value, choices=", ".join(choices), near=near)
+    if isinstance(kind, click.Path):
+        return _bad_path(name, Path(str(value)))
+    code = "cli/not-an-integer" if kind.name.startswith("integer") else "cli/not-a-number"
+    return UsageError(code, name=name, value=value, bounds=_bounds(kind))
+
+
+def _bad_path(name: str, path: Path) -> UsageError:
+    code = "cli/no-path" if not path.exists() else "cli/path-is-folder" if path.is_dir() else "cli/path-is-file"
+    return UsageError(code, name=name, path=path)
+
+
+def _bounds(kind: Any) -> str:
+    """Return the range of a number as ` >= 1`. Any: click gives its range types no common public name."""
+    if not isinstance(kind, click.IntRange | click.FloatRange):
+        return ""
+    bounds = [f"{sign} {bound}" for sign, bound in ((">=", kind.min), ("<=", kind.max)) if bound is not None]
+    return " " + " ".join(bounds) if bounds else ""
+
+
+def _missing(param: click.Parameter, command: str) -> UsageError:
+    name = (param.name or "").upper() if isinstance(param, click.Argument) else param.opts[-1]
+    if isinstance(param.type, click.Choice):
+        choices = [str(choice) for choice in param.type.choices]
+        return UsageError(
+            "cli/missing-choice", name=name, command=command, choices=", ".join(choices), first=choices[0]
+        )
+    return UsageError("cli/missing", name=name, command=command)
+
+
+def _no_option(error: click.NoSuchOption, context: click.Context | None, command: str) -> UsageError:
+    known = [name for param in context.command.get_params(context) for name in param.opts] if context else []
+    near = _nearest(error.option_name, known)
+    if near is None:
+        return UsageError("cli/no-option", option=error.option_name, command=command)
+    return UsageError("cli/no-option-near", option=error.option_name, command=command, near=near)
+
+
+def _is_flag(name: str, context: click.Context | None) -> bool:
+    params = context.command.params if context else []
+    return any(name in param.opts and isinstance(param, click.Option) and param.is_flag for param in params)
+
+
+def _nearest(given: str, known: Iterable[str]) -> str | None:
+    from difflib import get_close_matches  # only a mistake pays for it
+
+    return next(iter(get_close_matches(given, list(known), n=1, cutoff=0.5)), None)
