@@ -28,8 +28,8 @@ HERE = Path(__file__).resolve().parent
 def recover_headway(place: Path, kills: int) -> list[float]:
     """Return seconds from each kill to the next finished step."""
     words = [str(HERE / "tiny"), "train.steps=1000000", "save.every=20", f"out={place}", "task.pause_s=0.01"]
-    log = (place.parent / "headway.log").open("wb")
-    process = subprocess.Popen([sys.executable, "-m", "headway", "train", *words], stdout=log, stderr=log)
+    with (place.parent / "headway.log").open("wb") as log:
+        process = subprocess.Popen([sys.executable, "-m", "headway", "train", *words], stdout=log, stderr=log)
     try:
         return [kill_one(place, process, turn) for turn in range(kills)]
     finally:

@@ -40,7 +40,7 @@ def test_a_rank_that_is_killed_costs_no_more_than_the_steps_since_the_save(tmp_p
     run = wait_for_step(tmp_path, 35)
     os.kill(read_beat(run.heartbeat(1)).pid, signal.SIGKILL)
     assert process.wait(120) == 0
-    first, second = events(run, "attempt_started")
+    _, second = events(run, "attempt_started")
     (incident,) = events(run, "incident")
     assert (incident["rank"], incident["action"]) == (1, "restart")
     assert second["resume_step"] >= 20

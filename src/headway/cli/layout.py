@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from unicodedata import east_asian_width
 
 import click
@@ -75,8 +75,9 @@ class HelpFormatter(click.HelpFormatter):
         for line in lines:
             self.write(f"{'':>{self.current_indent}}{line}".rstrip() + "\n")
 
-    def write_dl(self, rows: Sequence[tuple[str, str]], col_max: int = _FIRST_COLUMN, col_spacing: int = 2) -> None:
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = _FIRST_COLUMN, col_spacing: int = 2) -> None:
         """Write a list in two columns."""
+        rows = list(rows)
         first = min(max(cells(term) for term, _ in rows), col_max)
         left = self.current_indent + first + col_spacing
         for term, text in rows:

@@ -93,4 +93,6 @@ def _is_flag(name: str, context: click.Context | None) -> bool:
 def _nearest(given: str, known: Iterable[str]) -> str | None:
     from difflib import get_close_matches  # only a mistake pays for it
 
-    return next(iter(get_close_matches(given, list(known), n=1, cutoff=0.5)), None)
+    # Two dashes say nothing about which option was meant.
+    names = {name.lstrip("-"): name for name in known}
+    return next((names[near] for near in get_close_matches(given.lstrip("-"), names, n=1)), None)

@@ -83,6 +83,14 @@ class _Worded(click.Command):
 
     context_class = Context
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words; click's parser does not say which command a mistake belongs to, so it is said here."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
+
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
         """Return click's own help option with our words."""
         found = super().get_help_option(ctx)

@@ -70,10 +70,8 @@ def run_trial(
     try:
         with torch.no_grad(), _own_draws(ranks.device), precision.context():
             torch.manual_seed(ranks.rank)
-            sums = {
-                name: value.double()
-                for name, value in task.trial(model, part=ranks.rank, parts=ranks.world_size).items()
-            }
+            found = task.trial(model, part=ranks.rank, parts=ranks.world_size)
+        sums = {name: value.double() for name, value in found.items()}
     except Exception as error:  # border: a trial is an extra; the run and its checkpoint are worth more
         failure = error
     has_failed = torch.tensor([float(failure is not None)], device=ranks.device)

@@ -185,7 +185,7 @@ def _wanted_pieces(run: Run) -> list[Piece]:
 
 
 def hash_frozen(model: nn.Module) -> str | None:
-    """Return a fingerprint of the weights that do not train; they are not saved, but a resumed run must have the same."""
+    """Return a fingerprint of the weights that do not train; they are not saved, and a resumed run needs the same."""
     frozen = [(name, param) for name, param in model.named_parameters() if not param.requires_grad]
     if not frozen:
         return None
