@@ -1,7 +1,7 @@
 """What the loop costs beside the work: one optimizer step of a tiny network, Headway against a hand-written loop.
 
 The hand-written loop has AdamW, clipping by norm and a cosine schedule, and takes its batches by plain indexing: the
-least a person could write. Headway's is the loop every recipe runs on, with its metrics, heartbeat, guard and ledger on.
+least a person could write. Headway's is the loop every recipe runs on, with its metrics, heartbeat, guard and ledger.
 Peers (loop_peers.py) run beside it when bench/requirements/loop_overhead.txt is installed.
 Rounds are interleaved in one process, on one thread; a ratio is the median over rounds, to the plain loop and to the
 same loop with the fused AdamW that Headway and the peers have.

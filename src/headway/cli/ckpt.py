@@ -33,7 +33,7 @@ from headway.cli.shape import group, option
 from headway.config import SaveConfig
 from headway.errors import CheckpointError, UsageError
 from headway.messages import say
-from headway.telemetry import RunDir, find_run, is_supervised, read_record
+from headway.telemetry import RunDir, find_run, is_supervised, read_record, run_state
 from headway.units import size
 
 _ANY_ATTEMPT: Final = sys.maxsize
@@ -57,7 +57,7 @@ def list_command(run: str | None, runs: Path, as_json: bool) -> None:
     """See the message `checkpoint/help-list`."""
     place = find_run(run, runs)
     rows = [_describe(info, read_manifest) for info in list_checkpoints(place.checkpoints)]
-    best = next((row["best_step"] for row in reversed(rows) if row["error"] is None), None)
+    best = _best_step(place, next((row["best_step"] for row in reversed(rows) if row["error"] is None), None))
     for row in rows:
         row["is_best"] = best is not None and row["step"] == best
     if as_json:
@@ -216,8 +216,14 @@ def _plan(place: RunDir, infos: list[CheckpointInfo], *, keep_last: int | None, 
         known,
         keep_last=keep_last or save.keep_last,
         keep_every=keep_every or save.keep_every,
-        best_step=found.manifest.best_step if save.keep_best else None,
+        best_step=_best_step(place, found.manifest.best_step) if save.keep_best else None,
     )
+
+
+def _best_step(place: RunDir, saved: int | None) -> int | None:
+    """Return the step with the best validation: from the run's history, which knows more than the last manifest did."""
+    best = run_state(place).best
+    return saved if best is None else best.step
 
 
 def _default_out(place: RunDir, path: Path, form: str, select: str) -> Path:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -47,8 +49,10 @@ def supervise(run: RunDir, nursery: Nursery, stream: TextIO) -> int:
         console.tick([read_beat(run.heartbeat(rank)) for rank in range(plan.world_size)])
     finally:
         console.close()
-    write_report(run)
-    _say_end(run, outcome, stream)
+    # The report's libraries (numpy, jinja2) take longer to import than all the rest; nobody waits for them at the end.
+    report = importlib.import_module("headway.ui.report")
+    report.write_report(run)
+    _say_end(run, outcome, report.find_gains(report.gather(run)), stream)
     return outcome.exit_code
 
 
@@ -64,14 +68,7 @@ def detach_run(run: RunDir) -> int:
     return 0
 
 
-def write_report(run: RunDir) -> None:
-    """Write the one-file report of a run that has ended."""
-    from headway.ui.report import write_report as write  # jinja2 is only needed here, at the very end
-
-    write(run)
-
-
-def _say_end(run: RunDir, outcome: Outcome, stream: TextIO) -> None:
+def _say_end(run: RunDir, outcome: Outcome, gains: Sequence[Any], stream: TextIO) -> None:
     """Say how it ended, where things are and what to type next; after a failure the traceback comes last."""
     state = run_state(run)
     lines = [""]
@@ -81,6 +78,11 @@ def _say_end(run: RunDir, outcome: Outcome, stream: TextIO) -> None:
         paths = [info.path for info in list_checkpoints(run.checkpoints) if info.step == state.best.step]
         path = paths[-1] if paths else "n/a"
         lines.append(say("console/end-best", name=state.best.name, value=f"{state.best.value:.4f}", path=path))
+    for gain in gains:
+        share = f"{abs(gain.share):.1%}"
+        code = "console/end-gain" if gain.share > 0 else "console/end-loss"
+        base = {"baseline": gain.name, "baseline_value": f"{gain.baseline.value:.4f}"}
+        lines.append(say(code, name=gain.best.name, value=f"{gain.best.value:.4f}", share=share, **base))
     lines.append(say("console/end-report", path=run.report))
     if outcome.state == "done":
         lines.append(say("console/end-next-predict", run=run.name))

@@ -35,7 +35,7 @@ def eval(run: str | None, step: str, samples: int | None, out: Path, as_json: bo
         return
     measures = "  ".join(f"{name} {value:.4f}" for name, value in answer["measures"].items())
     trial = "  ".join(f"{name} {value:.4f}" for name, value in answer["trial"].items())
-    click.echo(f"{place.name}  step {answer['step']}  {measures}  {trial}".rstrip())
+    click.echo(say("cli/measured", run=place.name, step=answer["step"], measures=f"{measures}  {trial}".rstrip()))
 
 
 @command(

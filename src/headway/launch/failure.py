@@ -53,7 +53,7 @@ def _hint(code: str, facts: object, lang: Language | None) -> str:
         text = hint(code, lang, **dict(facts))  # type: ignore[call-overload]  # a mapping, frozen
     except (KeyError, ModuleNotFoundError):
         return ""
-    return f"{say('launch/hint', lang)} {text}" if text else ""
+    return say("launch/hint", lang, text=text) if text else ""
 
 
 def _safe(line: str) -> str:

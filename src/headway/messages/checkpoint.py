@@ -5,7 +5,7 @@ from __future__ import annotations
 from headway.messages import Text
 
 _USE_OLDER_EN = "run headway ckpt verify to see which checkpoints are whole; resume takes the newest of them by itself"
-_USE_OLDER_ZH = "运行 headway ckpt verify 查看哪些检查点完好；恢复训练时会自动选用其中最新的一个"
+_USE_OLDER_ZH = "运行 headway ckpt verify 查看哪些检查点完好；继续训练时会自动选用其中最新的一个"
 _OWN_EN = "this is a fault in the training code or in headway; no file was harmed"
 _OWN_ZH = "这是训练代码或 headway 自身的错误；没有文件受损"
 
@@ -50,8 +50,8 @@ TEXTS: dict[str, Text] = {
     "checkpoint/foreign-shard": Text(
         en="{path} is the shard of step {have_step}, rank {have_rank}, attempt {have_attempt}, "
         "but step {want_step}, rank {want_rank}, attempt {want_attempt} belongs there",
-        zh="{path} 是第 {have_step} 步、rank {have_rank}、第 {have_attempt} 次尝试的分片，"
-        "此处应为第 {want_step} 步、rank {want_rank}、第 {want_attempt} 次尝试的分片",
+        zh="{path} 是第 {have_step} 步、rank {have_rank}、第 {have_attempt} 次启动的分片，"
+        "此处应为第 {want_step} 步、rank {want_rank}、第 {want_attempt} 次启动的分片",
         en_hint="put the shards back under their own names, then verify again",
         zh_hint="把分片放回各自的文件名，然后重新校验",
     ),
@@ -69,7 +69,7 @@ TEXTS: dict[str, Text] = {
     ),
     "checkpoint/not-json": Text(
         en="{path} is not plain JSON: {why}",
-        zh="{path} 不是合规的 JSON：{why}",
+        zh="{path} 不是普通的 JSON：{why}",
         en_hint=_USE_OLDER_EN,
         zh_hint=_USE_OLDER_ZH,
     ),
@@ -156,44 +156,44 @@ TEXTS: dict[str, Text] = {
         en="{path} has no tensor {name} ({num} such names); the nearest is {near}",
         zh="{path} 中没有张量 {name}（此类名称共 {num} 个）；最接近的是 {near}",
         en_hint="resume with the config the checkpoint was made with: headway resume RUN",
-        zh_hint="使用生成该检查点时的配置恢复：headway resume RUN",
+        zh_hint="用生成该检查点时的配置继续：headway resume RUN",
     ),
     "checkpoint/tensor-extra": Text(
         en="{path} holds tensor {name}, which this run does not use ({num} such names); the nearest is {near}",
-        zh="{path} 含有本次运行不使用的张量 {name}（此类名称共 {num} 个）；最接近的是 {near}",
+        zh="{path} 含有本次训练不使用的张量 {name}（此类名称共 {num} 个）；最接近的是 {near}",
         en_hint="resume with the config the checkpoint was made with: headway resume RUN",
-        zh_hint="使用生成该检查点时的配置恢复：headway resume RUN",
+        zh_hint="用生成该检查点时的配置继续：headway resume RUN",
     ),
     "checkpoint/tensor-shape": Text(
         en="tensor {name} is {have} in {path}, but {want} in this run",
-        zh="张量 {name} 在 {path} 中为 {have}，在本次运行中为 {want}",
+        zh="张量 {name} 在 {path} 中为 {have}，在本次训练中为 {want}",
         en_hint="resume with the config the checkpoint was made with: headway resume RUN",
-        zh_hint="使用生成该检查点时的配置恢复：headway resume RUN",
+        zh_hint="用生成该检查点时的配置继续：headway resume RUN",
     ),
     "checkpoint/tensor-dtype": Text(
         en="tensor {name} is {have} in {path}, but {want} in this run",
-        zh="张量 {name} 在 {path} 中的类型为 {have}，在本次运行中为 {want}",
+        zh="张量 {name} 在 {path} 中的类型为 {have}，在本次训练中为 {want}",
         en_hint="resume with the train.precision the checkpoint was made with",
-        zh_hint="使用生成该检查点时的 train.precision 恢复",
+        zh_hint="用生成该检查点时的 train.precision 继续训练",
     ),
     # a save that failed
     "checkpoint/disk-full": Text(
         en="no space for a checkpoint in {path}: needs {need}, {free} free ({why})",
         zh="{path} 空间不足，无法保存检查点：需要 {need}，剩余 {free}（{why}）",
         en_hint="free some space, or keep fewer: headway ckpt prune RUN, save.keep_last=1",
-        zh_hint="请腾出空间，或减少保留数量：headway ckpt prune RUN、save.keep_last=1",
+        zh_hint="腾出空间，或减少保留数量：headway ckpt prune RUN、save.keep_last=1",
     ),
     "checkpoint/no-inodes": Text(
         en="no free inodes for a checkpoint in {path}: needs {need}, {free} free ({why})",
         zh="{path} 的 inode 已用尽，无法保存检查点：需要 {need}，剩余 {free}（{why}）",
         en_hint="remove small files on that disk; df -i shows the count",
-        zh_hint="请删除该磁盘上的小文件；用 df -i 查看数量",
+        zh_hint="删除该磁盘上的小文件；用 df -i 查看数量",
     ),
     "checkpoint/quota": Text(
         en="quota reached while saving to {path}: needs {need}, {free} free on the disk ({why})",
         zh="保存到 {path} 时超出配额：需要 {need}，磁盘剩余 {free}（{why}）",
         en_hint="ask for more quota, or keep fewer: headway ckpt prune RUN",
-        zh_hint="请申请更多配额，或减少保留数量：headway ckpt prune RUN",
+        zh_hint="申请更多配额，或减少保留数量：headway ckpt prune RUN",
     ),
     "checkpoint/file-limit": Text(
         en="{path} would pass the largest file size allowed: needs {need}, {free} free on the disk ({why})",
@@ -217,7 +217,7 @@ TEXTS: dict[str, Text] = {
         en="cannot save to {path}: {why} (needs {need}, {free} free)",
         zh="无法保存到 {path}：{why}（需要 {need}，剩余 {free}）",
         en_hint="training goes on and the older checkpoints are untouched; look at the disk",
-        zh_hint="训练继续进行，旧检查点不受影响；请检查磁盘",
+        zh_hint="训练继续进行，旧检查点不受影响；检查磁盘",
     ),
     "checkpoint/rank-failed": Text(
         en="rank {rank} could not write its shard: {why}",
@@ -229,7 +229,7 @@ TEXTS: dict[str, Text] = {
         en="no shard from rank {ranks} within {seconds} s in {path}",
         zh="{seconds} 秒内未在 {path} 收到 rank {ranks} 的分片",
         en_hint="every rank must see the same folder; check that the disk is shared and not hanging",
-        zh_hint="每个 rank 必须看到同一个目录；请检查磁盘是否共享、是否卡住",
+        zh_hint="每个 rank 必须看到同一个目录；检查磁盘是否共享、是否卡住",
     ),
     "checkpoint/ranks-disagree": Text(
         en="ranks disagree about tensor {name}: {first} and {second}",
@@ -247,13 +247,13 @@ TEXTS: dict[str, Text] = {
         en="tensor {name} has type {dtype}, which the checkpoint format does not know",
         zh="张量 {name} 的类型 {dtype} 不在检查点格式支持的范围内",
         en_hint="store it as one of the types of the safetensors format",
-        zh_hint="请改用 safetensors 格式支持的类型保存",
+        zh_hint="改用 safetensors 格式支持的类型保存",
     ),
     "checkpoint/partial-tensor": Text(
         en="tensor {name} is a pending sum ({placements}) and cannot be saved",
         zh="张量 {name} 是尚未归约的部分和（{placements}），无法保存",
         en_hint="reduce it before it is saved",
-        zh_hint="保存前请先归约",
+        zh_hint="保存前先归约",
     ),
     "checkpoint/tidy-failed": Text(
         en="could not tidy the checkpoints folder: {text}",
@@ -282,31 +282,34 @@ TEXTS: dict[str, Text] = {
     ),
     "checkpoint/export-child": Text(
         en="writing {path} ended with code {code}: {why}",
-        zh="写入 {path} 时以代码 {code} 结束：{why}",
+        zh="写入 {path} 的进程异常结束，退出码 {code}：{why}",
         en_hint="a .pt file needs torch in this environment; safetensors does not: --format safetensors",
-        zh_hint="导出 .pt 需要当前环境安装 torch；safetensors 不需要：--format safetensors",
+        zh_hint="导出 .pt 需要当前环境装有 torch；safetensors 不需要：--format safetensors",
     ),
     # the command
     "checkpoint/help": Text(
-        en="list, verify, export and prune a run's checkpoints\n\n  headway ckpt verify",
-        zh="列出、校验、导出和清理一次运行的检查点\n\n  headway ckpt verify",
+        en="List, verify, export and prune a run's checkpoints.\n\nExample:\n  headway ckpt verify",
+        zh="列出、校验、导出和清理检查点。\n\n示例：\n  headway ckpt verify",
     ),
     "checkpoint/help-list": Text(
-        en="list checkpoints, newest last\n\n  headway ckpt list runs/NAME --json",
-        zh="列出检查点，最新的在最后\n\n  headway ckpt list runs/NAME --json",
+        en="List checkpoints, newest last.\n\nExample:\n  headway ckpt list runs/NAME --json",
+        zh="列出检查点，最新的在最后。\n\n示例：\n  headway ckpt list runs/NAME --json",
     ),
     "checkpoint/help-verify": Text(
-        en="read every byte of every checkpoint and say which are whole\n\n  headway ckpt verify --step 1000",
-        zh="读取每个检查点的每个字节，报告哪些完好\n\n  headway ckpt verify --step 1000",
+        en="Read every byte of every checkpoint and say which are whole."
+        "\n\nExample:\n  headway ckpt verify --step 1000",
+        zh="读取每个检查点的每个字节，报告哪些完好。\n\n示例：\n  headway ckpt verify --step 1000",
     ),
     "checkpoint/help-export": Text(
-        en="write the weights alone as safetensors or .pt\n\n  headway ckpt export --format pt --out exported",
-        zh="仅导出权重，格式为 safetensors 或 .pt\n\n  headway ckpt export --format pt --out exported",
+        en="Write the weights alone as safetensors or .pt."
+        "\n\nExample:\n  headway ckpt export --format pt --out exported",
+        zh="只导出权重，格式为 safetensors 或 .pt。\n\n示例：\n  headway ckpt export --format pt --out exported",
     ),
     "checkpoint/help-prune": Text(
-        en="remove what retention does not keep, and leftovers of dead attempts"
-        "\n\n  headway ckpt prune --keep-last 1 --dry-run",
-        zh="删除不在保留范围内的检查点，以及失败尝试的残留\n\n  headway ckpt prune --keep-last 1 --dry-run",
+        en="Remove what retention does not keep, and leftovers of dead attempts."
+        "\n\nExample:\n  headway ckpt prune --keep-last 1 --dry-run",
+        zh="删除不在保留范围内的检查点，以及中断的保存留下的残余。"
+        "\n\n示例：\n  headway ckpt prune --keep-last 1 --dry-run",
     ),
     "checkpoint/option-json": Text(en="print one JSON object", zh="输出一个 JSON 对象"),
     "checkpoint/option-dry-run": Text(
@@ -320,16 +323,16 @@ TEXTS: dict[str, Text] = {
     "checkpoint/option-format": Text(en="form of the weights", zh="权重的格式"),
     "checkpoint/option-out": Text(
         en="file for safetensors, folder for pt; default: export/ in the run directory",
-        zh="safetensors 为文件，pt 为目录；默认位于运行目录的 export/",
+        zh="safetensors 为文件，pt 为目录；默认位于训练目录的 export/",
     ),
     "checkpoint/option-select": Text(en="weights, or their moving average", zh="权重，或其滑动平均"),
     "checkpoint/option-keep-last": Text(
         en="newest checkpoints to keep; default: the run's save.keep_last",
-        zh="保留最新的几个；默认取该运行的 save.keep_last",
+        zh="保留最新的几个；默认取该训练的 save.keep_last",
     ),
     "checkpoint/option-keep-every": Text(
         en="keep multiples of this step; default: the run's save.keep_every",
-        zh="保留步数为该值倍数的检查点；默认取该运行的 save.keep_every",
+        zh="保留步数为该值倍数的检查点；默认取该训练的 save.keep_every",
     ),
     "checkpoint/none": Text(
         en="no checkpoint in {path}",
@@ -340,20 +343,20 @@ TEXTS: dict[str, Text] = {
     "checkpoint/none-whole": Text(
         en="none of the {num} checkpoints in {path} verifies",
         zh="{path} 中的 {num} 个检查点均未通过校验",
-        en_hint="headway ckpt verify says what is wrong with each",
-        zh_hint="headway ckpt verify 会说明每一个的问题",
+        en_hint="see what is wrong with each: headway ckpt verify",
+        zh_hint="查看每一个的问题：headway ckpt verify",
     ),
     "checkpoint/no-such-step": Text(
         en="no checkpoint of step {step} in {path}; there are {steps}",
         zh="{path} 中没有第 {step} 步的检查点；现有 {steps}",
-        en_hint="headway ckpt list shows them",
-        zh_hint="用 headway ckpt list 查看",
+        en_hint="see them: headway ckpt list",
+        zh_hint="查看：headway ckpt list",
     ),
     "checkpoint/some-broken": Text(
         en="{num} of {total} checkpoints in {path} are broken",
         zh="{path} 中的 {total} 个检查点有 {num} 个已损坏",
         en_hint="resume takes the newest whole one; headway ckpt prune removes older broken ones",
-        zh_hint="恢复训练时会选用最新的完好检查点；headway ckpt prune 会删除较旧的损坏检查点",
+        zh_hint="继续训练时会选用最新的完好检查点；headway ckpt prune 会删除较旧的损坏检查点",
     ),
     "checkpoint/note-best": Text(en="best", zh="最佳"),
     "checkpoint/note-suspect": Text(en="suspect", zh="可疑"),
@@ -375,11 +378,11 @@ TEXTS: dict[str, Text] = {
     "checkpoint/ask-prune": Text(en="remove {num} checkpoints?", zh="确认删除 {num} 个检查点？"),
     "checkpoint/run-is-live": Text(
         en="{run} is running and prunes its checkpoints by itself",
-        zh="{run} 正在运行，会自行清理检查点",
+        zh="{run} 正在训练，会自行清理检查点",
         en_hint="stop it first: headway stop {run}",
-        zh_hint="请先停止它：headway stop {run}",
+        zh_hint="先停止它：headway stop {run}",
     ),
-    "checkpoint/option-runs": Text(en="folder that holds the run directories", zh="存放运行目录的文件夹"),
+    "checkpoint/option-runs": Text(en="folder that holds the run directories", zh="存放训练目录的位置"),
     "checkpoint/head-step": Text(en="step", zh="步数"),
     "checkpoint/head-size": Text(en="size", zh="大小"),
     "checkpoint/head-ranks": Text(en="ranks", zh="rank 数"),

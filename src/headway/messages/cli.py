@@ -72,12 +72,10 @@ Example:
     "cli/option-dry-run": Text(en="check and plan, then stop", zh="只检查和规划，不训练"),
     "cli/option-step": Text(en="checkpoint: a step, `latest` or `best`", zh="检查点：步数、`latest` 或 `best`"),
     "cli/option-samples": Text(en="validation samples to use", zh="使用多少个验证样本"),
-    "cli/option-prompt": Text(en="what the text begins with", zh="文本的开头"),
-    "cli/option-max-tokens": Text(en="most tokens to add", zh="最多生成多少个 token"),
-    "cli/option-temperature": Text(
-        en="0 is the likeliest text, 1 the model's own variety", zh="0 取最可能的文本，1 保留模型自身的多样性"
+    "cli/option-to": Text(
+        en="folder for what is produced; default: predictions/ in the run directory",
+        zh="生成的文件放到哪个目录；默认是训练目录下的 predictions/",
     ),
-    "cli/option-seed": Text(en="seed of the draw", zh="采样的随机种子"),
     "cli/option-now": Text(en="do not save first", zh="不保存，立即停止"),
     "cli/option-wait": Text(en="seconds to wait for the end", zh="最多等待多少秒"),
     # a line that makes no sense
@@ -243,18 +241,19 @@ RUN 是训练目录、训练名或名字的一部分；省略时取最新的训�
     "cli/predict-help": Text(
         en="""Let a trained model produce something: for nanochat, text that goes on from a prompt.
 
-RUN is a run directory, its name or a part of it; without it the newest run.
+RUN is a run directory, its name or a part of it; without it the newest run. The recipe's own options are
+written key=value, or --key value.
 
 Example:
-  headway predict --prompt "The "
-  headway predict RUN --prompt "3 plus 4 is" --max-tokens 20 --temperature 0""",
+  headway predict prompt="The "
+  headway predict RUN prompt="3 plus 4 is" max_tokens=20 temperature=0""",
         zh="""用训练好的模型生成结果：nanochat 会续写给定的开头。
 
-RUN 是训练目录、训练名或名字的一部分；省略时取最新的训练。
+RUN 是训练目录、训练名或名字的一部分；省略时取最新的训练。配方自己的选项写作 key=value 或 --key value。
 
 示例：
-  headway predict --prompt "The "
-  headway predict RUN --prompt "3 plus 4 is" --max-tokens 20 --temperature 0""",
+  headway predict prompt="The "
+  headway predict RUN prompt="3 plus 4 is" max_tokens=20 temperature=0""",
     ),
     "cli/no-best": Text(
         en="run {run} has no validation yet, so no best checkpoint",

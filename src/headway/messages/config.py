@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from headway.messages import Text
 
-_EXPLAIN = "headway config explain {key}"
+_EXPLAIN_EN = "what it takes: headway config explain {key}"
+_EXPLAIN_ZH = "查看可取的值：headway config explain {key}"
 
 TEXTS: dict[str, Text] = {
     # the frame around all problems
@@ -30,7 +31,7 @@ TEXTS: dict[str, Text] = {
     ),
     "config/ambiguous-key": Text(
         en="{key} may mean any of {others}",
-        zh="{key} 可以指 {others} 中的任何一个",
+        zh="{key} 可能指 {others} 中的任何一个",
         en_hint="type the whole key, for example: {typed}",
         zh_hint="写出完整的键，例如：{typed}",
     ),
@@ -59,67 +60,67 @@ TEXTS: dict[str, Text] = {
     ),
     "config/not-a-section": Text(
         en="{key} is a section, but a single value is given",
-        zh="{key} 是一个部分，这里却给了单个值",
-        en_hint="its keys: " + _EXPLAIN,
-        zh_hint="查看其中的键：" + _EXPLAIN,
+        zh="{key} 是一个小节，这里却给了单个值",
+        en_hint="its keys: headway config explain {key}",
+        zh_hint="查看其中的键：headway config explain {key}",
     ),
     "config/not-a-table": Text(
         en="the file must hold keys and values at its top level",
-        zh="文件最外层必须是键和值",
+        zh="文件最外层必须是键值对",
         en_hint="for example: depth: 12",
         zh_hint="例如：depth: 12",
     ),
     "config/missing": Text(
         en="{key} is not set and has no default",
-        zh="没有设置 {key}，它也没有默认值",
+        zh="没有设置 {key}，也没有默认值",
         en_hint="type: {typed}",
         zh_hint="写上：{typed}",
     ),
     # values
     "config/wrong-value": Text(
         en="{key} is {got}, but must be {wanted}",
-        zh="{key} 的值是 {got}，但必须是 {wanted}",
-        en_hint=_EXPLAIN,
-        zh_hint=_EXPLAIN,
+        zh="{key} 的值是 {got}，必须是{wanted}",
+        en_hint=_EXPLAIN_EN,
+        zh_hint=_EXPLAIN_ZH,
     ),
     "config/quoted": Text(
         en="{key} is the text {got}, but must be {wanted}",
-        zh="{key} 的值是字符串 {got}，但必须是 {wanted}",
+        zh="{key} 的值是字符串 {got}，必须是{wanted}",
         en_hint="remove the quotes: {typed}",
         zh_hint="去掉引号：{typed}",
     ),
     "config/yes-no": Text(
         en="{key} is the text {got}, but must be {wanted}",
-        zh="{key} 的值是字符串 {got}，但必须是 {wanted}",
+        zh="{key} 的值是字符串 {got}，必须是{wanted}",
         en_hint="yes, no, on and off are plain words in YAML 1.2; type: {typed}",
         zh_hint="在 YAML 1.2 中 yes、no、on、off 只是普通单词；改为：{typed}",
     ),
     "config/not-a-choice": Text(
         en="{key} is {got}, but must be {wanted}",
-        zh="{key} 的值是 {got}，但必须是 {wanted}",
+        zh="{key} 的值是 {got}，必须是{wanted}",
         en_hint="type: {typed}",
         zh_hint="改为：{typed}",
     ),
     "config/not-whole": Text(
         en="{key} is {got}, but must be {wanted}",
-        zh="{key} 的值是 {got}，但必须是 {wanted}",
+        zh="{key} 的值是 {got}，必须是{wanted}",
         en_hint="write it as a whole number: {typed}",
         zh_hint="写成整数：{typed}",
     ),
     "config/needs-quotes": Text(
         en="{key} is {got}, but must be {wanted}",
-        zh="{key} 的值是 {got}，但必须是 {wanted}",
+        zh="{key} 的值是 {got}，必须是{wanted}",
         en_hint="put it in quotes: {typed}",
         zh_hint="加上引号：{typed}",
     ),
     "config/refused": Text(
-        en="{key} does not pass: {why}", zh="{key} 未通过检查：{why}", en_hint=_EXPLAIN, zh_hint=_EXPLAIN
+        en="{key} does not pass: {why}", zh="{key} 未通过检查：{why}", en_hint=_EXPLAIN_EN, zh_hint=_EXPLAIN_ZH
     ),
     "config/not-a-number": Text(
         en="NaN and infinity are no numbers to train with",
         zh="NaN 和无穷大不能用作设置",
         en_hint="type a finite number, or null for none",
-        zh_hint="改为有限的数；表示“无”请写 null",
+        zh_hint="改为有限的数；表示“无”就写 null",
     ),
     "config/number-too-large": Text(
         en="the number is infinite or too large for 64 bits",
@@ -136,13 +137,13 @@ TEXTS: dict[str, Text] = {
     # kinds of value
     "config/type-bool": Text(en="true or false", zh="true 或 false"),
     "config/type-int": Text(en="a whole number{bounds}", zh="整数{bounds}"),
-    "config/type-float": Text(en="a number{bounds}", zh="数{bounds}"),
+    "config/type-float": Text(en="a number{bounds}", zh="数值{bounds}"),
     "config/type-text": Text(en="a text", zh="字符串"),
-    "config/type-null": Text(en="null", zh="null"),
+    "config/type-null": Text(en="null", zh="空（null）"),
     "config/type-list": Text(en="a list", zh="列表"),
     "config/type-table": Text(en="a table", zh="表"),
     "config/type-any": Text(en="any value", zh="任意值"),
-    "config/type-section": Text(en="a section", zh="一个部分"),
+    "config/type-section": Text(en="a section", zh="一个小节"),
     "config/type-word": Text(en="{choices}", zh="{choices}"),
     "config/type-choice": Text(en="one of {choices}", zh="以下之一（{choices}）"),
     "config/type-or": Text(en="{left} or {right}", zh="{left} 或 {right}"),
@@ -175,19 +176,19 @@ TEXTS: dict[str, Text] = {
     # secrets
     "config/secret": Text(
         en="{key} holds a secret ({kind}); configs are saved with the run and shown in reports",
-        zh="{key} 里是密钥（{kind}）；配置会随运行保存并显示在报告中",
+        zh="{key} 里是密钥（{kind}）；配置会随训练保存并显示在报告中",
         en_hint="remove it, make a new one if the file was shared, and pass it by environment: export {variable}=…",
-        zh_hint="把它删掉（文件若已共享，请更换密钥），改用环境变量：export {variable}=…",
+        zh_hint="把它删掉（文件若已共享，要更换密钥），改用环境变量：export {variable}=…",
     ),
     "config/secret-in-file": Text(
         en="{key} holds a secret ({kind}); configs are saved with the run and shown in reports",
-        zh="{key} 里是密钥（{kind}）；配置会随运行保存并显示在报告中",
+        zh="{key} 里是密钥（{kind}）；配置会随训练保存并显示在报告中",
         en_hint="keep it in a file only you can read (chmod 600) and give the path of that file",
         zh_hint="把它存到只有自己可读的文件（chmod 600），配置里只写该文件的路径",
     ),
     "config/secret-in-address": Text(
         en="{key} holds a secret ({kind}); configs are saved with the run and shown in reports",
-        zh="{key} 里是密钥（{kind}）；配置会随运行保存并显示在报告中",
+        zh="{key} 里是密钥（{kind}）；配置会随训练保存并显示在报告中",
         en_hint="write the address without user:password@ and put the password into ~/.netrc (chmod 600)",
         zh_hint="地址里不要写 user:password@，把密码放进 ~/.netrc（chmod 600）",
     ),
@@ -214,7 +215,7 @@ TEXTS: dict[str, Text] = {
     ),
     "config/no-folder": Text(
         en="no such file, and no folder {folder} that can be read",
-        zh="文件不存在，文件夹 {folder} 也不存在或无法读取",
+        zh="文件不存在，目录 {folder} 也不存在或无法读取",
         en_hint="check the path: ls {folder}",
         zh_hint="检查路径：ls {folder}",
     ),
@@ -226,13 +227,13 @@ TEXTS: dict[str, Text] = {
     ),
     "config/is-directory": Text(
         en="this is a folder, not a config file",
-        zh="这是文件夹，不是配置文件",
+        zh="这是目录，不是配置文件",
         en_hint="type the path of a .yaml, .json, .toml or .py file",
         zh_hint="写出 .yaml、.json、.toml 或 .py 文件的路径",
     ),
     "config/is-run-directory": Text(
         en="this is a folder, not a config file",
-        zh="这是文件夹，不是配置文件",
+        zh="这是目录，不是配置文件",
         en_hint="type: {inside}",
         zh_hint="改为：{inside}",
     ),
@@ -246,7 +247,7 @@ TEXTS: dict[str, Text] = {
         en="the file has {have}, but a config has at most {limit}",
         zh="文件大小为 {have}，配置文件最大为 {limit}",
         en_hint="give the path of the config, not of the data; put long lists into a file that the config names",
-        zh_hint="请给出配置文件的路径，而不是数据文件；长列表请放进单独的文件，在配置中写它的路径",
+        zh_hint="给出配置文件的路径，而不是数据文件；长列表放进单独的文件，在配置中写它的路径",
     ),
     "config/unknown-format": Text(
         en="a file ending in {suffix} is not read as a config",
@@ -264,13 +265,13 @@ TEXTS: dict[str, Text] = {
         en="byte {byte} is not UTF-8",
         zh="字节 {byte} 不是 UTF-8",
         en_hint="convert it, if it is GBK: iconv -f GBK -t UTF-8 {path} > new && mv new {path}",
-        zh_hint="如果文件是 GBK 编码，请转换：iconv -f GBK -t UTF-8 {path} > new && mv new {path}",
+        zh_hint="如果文件是 GBK 编码，转换：iconv -f GBK -t UTF-8 {path} > new && mv new {path}",
     ),
     "config/nul-byte": Text(
         en="the file holds a NUL byte ({letter}), so it is no text",
         zh="文件含有 NUL 字节（{letter}），不是文本",
         en_hint="save it as UTF-8 text",
-        zh_hint="请另存为 UTF-8 文本",
+        zh_hint="另存为 UTF-8 文本",
     ),
     "config/unprintable": Text(
         en="the file holds the unprintable character {letter}",
@@ -288,12 +289,12 @@ TEXTS: dict[str, Text] = {
         en="there are more than {limit} keys and values (an alias counts as often as it is used)",
         zh="键和值超过 {limit} 个（别名每用一次计一次）",
         en_hint="put long lists into a file that the config names",
-        zh_hint="长列表请放进单独的文件，在配置中写它的路径",
+        zh_hint="长列表放进单独的文件，在配置中写它的路径",
     ),
     # YAML
     "config/yaml-syntax": Text(
         en="this is not YAML: {why}",
-        zh="不是合法的 YAML：{why}",
+        zh="不符合 YAML 语法：{why}",
         en_hint="check the indentation and the quotes of this line and the one above",
         zh_hint="检查这一行和上一行的缩进与引号",
     ),
@@ -325,7 +326,7 @@ TEXTS: dict[str, Text] = {
         en="an alias (*) names an anchor that is not above it: {why}",
         zh="别名（*）引用的锚点在它上面不存在：{why}",
         en_hint="put the text in quotes if the * is part of it",
-        zh_hint="如果 * 是文本的一部分，请加引号",
+        zh_hint="如果 * 是文本的一部分，加上引号",
     ),
     "config/yaml-endless-alias": Text(
         en="alias *{name} stands inside its own anchor",
@@ -421,7 +422,7 @@ TEXTS: dict[str, Text] = {
     # TOML
     "config/toml-syntax": Text(
         en="this is not TOML: {why}",
-        zh="不是合法的 TOML：{why}",
+        zh="不符合 TOML 语法：{why}",
         en_hint='texts need quotes: name = "value"',
         zh_hint='字符串要加引号：name = "value"',
     ),
@@ -431,7 +432,7 @@ TEXTS: dict[str, Text] = {
     # .py
     "config/py-syntax": Text(
         en="this is not Python: {why}",
-        zh="不是合法的 Python：{why}",
+        zh="不符合 Python 语法：{why}",
         en_hint="one assignment a line: depth = 12",
         zh_hint="每行一个赋值：depth = 12",
     ),
@@ -465,34 +466,34 @@ TEXTS: dict[str, Text] = {
     # commands
     "config/help": Text(
         en="Show, describe and explain what a run may ask for.\n\n"
-        "Examples:\n  headway config show nanochat preset=balanced\n  headway config explain batch.total",
-        zh="显示和解释一次训练可用的配置。\n\n"
+        "Example:\n  headway config show nanochat preset=balanced\n  headway config explain batch.total",
+        zh="查看、说明和解释训练的配置。\n\n"
         "示例：\n  headway config show nanochat preset=balanced\n  headway config explain batch.total",
     ),
     "config/help-show": Text(
         en="Print the resolved config as YAML that can be run again.\n\n"
         "SOURCE is a recipe or a file; later key=value settings win over both.\n\n"
-        "Examples:\n"
+        "Example:\n"
         "  headway config show nanochat depth=12 gpus=2 > run.yaml\n  headway config show run.yaml --origins",
-        zh="以 YAML 打印最终配置，可直接再次运行。\n\n"
+        zh="以 YAML 输出最终配置，可直接用于再次训练。\n\n"
         "SOURCE 是配方或文件；其后的 key=value 优先于两者。\n\n"
         "示例：\n  headway config show nanochat depth=12 gpus=2 > run.yaml\n  headway config show run.yaml --origins",
     ),
     "config/help-schema": Text(
         en="Print the JSON Schema of a recipe's config, for editors.\n\n"
         "Example:\n  headway config schema nanochat > headway.schema.json",
-        zh="打印某个配方的 JSON Schema，供编辑器使用。\n\n"
+        zh="输出某个配方的 JSON Schema，供编辑器使用。\n\n"
         "示例：\n  headway config schema nanochat > headway.schema.json",
     ),
     "config/help-explain": Text(
         en="Explain one key: what it is, what it takes, its default and the guide's names for it.\n\n"
-        "Examples:\n  headway config explain batch.total\n  headway config explain device_batch_size --recipe nanochat",
+        "Example:\n  headway config explain batch.total\n  headway config explain device_batch_size --recipe nanochat",
         zh="解释一个键：含义、取值、默认值以及指南中的名字。\n\n"
         "示例：\n  headway config explain batch.total\n  headway config explain device_batch_size --recipe nanochat",
     ),
     "config/help-json": Text(en="print one JSON object", zh="输出一个 JSON 对象"),
     "config/help-origins": Text(en="say after each value where it came from", zh="在每个值后注明来源"),
-    "config/help-recipe": Text(en="recipe whose keys are meant", zh="指定配方"),
+    "config/help-recipe": Text(en="recipe that has the key", zh="所查的键属于哪个配方"),
     "config/warning": Text(en="warning", zh="警告"),
     "config/label-type": Text(en="takes", zh="取值"),
     "config/label-default": Text(en="default", zh="默认"),

@@ -9,6 +9,7 @@ TEXTS = {
     "console/run-resumed": Text(en="goes on from step {step}: {run}", zh="从第 {step} 步继续：{run}"),
     "console/resumed": Text(en="training goes on from step {step}", zh="从第 {step} 步继续训练"),
     "console/validation": Text(en="step {step} validation: {values} {mark}", zh="第 {step} 步验证：{values} {mark}"),
+    "console/trial": Text(en="step {step} trial: {values}", zh="第 {step} 步试跑：{values}"),
     "console/best": Text(en="(best)", zh="（最佳）"),
     "console/saved": Text(
         en="step {step} checkpoint saved and verified: {size} in {taken}",
@@ -31,11 +32,15 @@ TEXTS = {
     "console/stop-now": Text(en="stopping at once", zh="立即停止"),
     "console/end-done": Text(en="done: {steps} of {total} steps", zh="完成：{steps}/{total} 步"),
     "console/end-best": Text(en="best {name} {value}: {path}", zh="最佳 {name} {value}：{path}"),
-    "console/end-report": Text(en="report: {path}", zh="报告：{path}"),
     "console/end-gain": Text(
         en="{name} {value} beats {baseline} {baseline_value} by {share}",
-        zh="{name} {value}，比 {baseline} {baseline_value} 好 {share}",
+        zh="{name} {value}，比 {baseline} 基线 {baseline_value} 好 {share}",
     ),
+    "console/end-loss": Text(
+        en="{name} {value} is {share} worse than {baseline} {baseline_value}",
+        zh="{name} {value}，比 {baseline} 基线 {baseline_value} 差 {share}",
+    ),
+    "console/end-report": Text(en="report: {path}", zh="报告：{path}"),
     "console/end-next-predict": Text(en="next: headway predict {run}", zh="下一步：headway predict {run}"),
     "console/end-next-resume": Text(en="next: headway resume {run}", zh="下一步：headway resume {run}"),
 }

@@ -9,19 +9,19 @@ TEXTS: dict[str, Text] = {
         en="the GPU ran out of memory: {text}",
         zh="GPU 显存不足：{text}",
         en_hint="lower batch.per_device (the total batch stays the same), or set train.activation_checkpoint=true",
-        zh_hint="减小 batch.per_device（总批量不变），或设置 train.activation_checkpoint=true",
+        zh_hint="减小 batch.per_device（总批次不变），或设置 train.activation_checkpoint=true",
     ),
     "diagnose/host-out-of-memory": Text(
         en="the machine's memory ran out: {text}",
         zh="主机内存不足：{text}",
         en_hint="lower batch.per_device or parallel.workers, or give the job more memory",
-        zh_hint="减小 batch.per_device 或 parallel.workers，或给作业更多内存",
+        zh_hint="减小 batch.per_device 或 parallel.workers，或给作业分配更多内存",
     ),
     "diagnose/host-oom-kill": Text(
         en="killed by the kernel because memory ran out ({signal})",
         zh="主机内存耗尽，被内核终止（{signal}）",
         en_hint="lower batch.per_device or parallel.workers, or give the job more memory",
-        zh_hint="减小 batch.per_device 或 parallel.workers，或给作业更多内存",
+        zh_hint="减小 batch.per_device 或 parallel.workers，或给作业分配更多内存",
     ),
     "diagnose/shared-memory-full": Text(
         en="shared memory (/dev/shm) is full: {text}",
@@ -33,7 +33,7 @@ TEXTS: dict[str, Text] = {
         en="the disk is full: {text}",
         zh="磁盘已满：{text}",
         en_hint="free some space (headway ckpt prune), then headway resume",
-        zh_hint="腾出空间（headway ckpt prune），再运行 headway resume",
+        zh_hint="腾出空间（headway ckpt prune），然后运行 headway resume",
     ),
     "diagnose/process-limit": Text(
         en="a limit on files or processes was reached: {text}",
@@ -49,7 +49,7 @@ TEXTS: dict[str, Text] = {
         en="a data loader process died: {text}",
         zh="数据加载进程意外退出：{text}",
         en_hint="run once with parallel.workers=0 to see its own error",
-        zh_hint="用 parallel.workers=0 运行一次，以看到它自己的报错",
+        zh_hint="用 parallel.workers=0 跑一次，看它自己的报错",
     ),
     "diagnose/connection-lost": Text(
         en="lost the connection to another rank: {text}",
@@ -71,13 +71,13 @@ TEXTS: dict[str, Text] = {
         en="a file is missing: {text}",
         zh="缺少文件：{text}",
         en_hint="check the paths in the task section: headway config show",
-        zh_hint="检查 task 部分的路径：headway config show",
+        zh_hint="检查 task 小节里的路径：headway config show",
     ),
     "diagnose/python-exception": Text(
         en="{type}: {text}",
         zh="{type}：{text}",
         en_hint="the same step would fail again, so nothing was retried; repair it, then headway resume",
-        zh_hint="重试同一步仍会失败，因此没有重试；修复后运行 headway resume",
+        zh_hint="同一步重试仍会失败，所以没有重试；修复后运行 headway resume",
     ),
     "diagnose/killed": Text(
         en="killed from outside ({signal})",
@@ -85,15 +85,15 @@ TEXTS: dict[str, Text] = {
     ),
     "diagnose/crashed": Text(
         en="crashed in native code ({signal})",
-        zh="本地代码崩溃（{signal}）",
+        zh="原生代码崩溃（{signal}）",
         en_hint="the last lines of its log name the place",
-        zh_hint="其日志的最后几行指出了位置",
+        zh_hint="日志最后几行指出了位置",
     ),
     "diagnose/exited": Text(
         en="ended with exit code {exit} and no word why",
         zh="以退出码 {exit} 结束，没有说明原因",
         en_hint="the last lines of its log may say more",
-        zh_hint="其日志的最后几行或许有更多信息",
+        zh_hint="日志最后几行可能有更多信息",
     ),
     "diagnose/early-exit": Text(
         en="ended with exit code 0 before training was finished",

@@ -29,7 +29,7 @@ TEXTS: dict[str, Text] = {
     ),
     "launch/import-failed": Text(
         en="the ranks' interpreter {python} could not import what it needs: {text}",
-        zh="rank 所用的解释器 {python} 导入失败：{text}",
+        zh="rank 所用的解释器 {python} 缺少所需的模块：{text}",
         en_hint="install it there with: {python} -m pip install …",
         zh_hint="在该环境中安装：{python} -m pip install …",
     ),
@@ -54,12 +54,12 @@ TEXTS: dict[str, Text] = {
         zh="rank {rank} 在第 {step} 步之后失败（{how}）：{text}",
     ),
     "launch/exit-code": Text(en="exit code {exit}", zh="退出码 {exit}"),
-    "launch/hint": Text(en="hint:", zh="提示："),
+    "launch/hint": Text(en="hint: {text}", zh="提示：{text}"),
     "launch/unkillable": Text(
         en="ranks {ranks} do not end although they were killed; they hang in the kernel",
         zh="rank {ranks} 被终止后仍未退出，卡在内核中",
         en_hint="a dead network disk or a lost GPU is the usual cause; look at dmesg",
-        zh_hint="常见原因是网络磁盘失联或 GPU 掉卡，请查看 dmesg",
+        zh_hint="常见原因是网络磁盘失联或 GPU 掉卡；查看 dmesg",
     ),
     "launch/done": Text(en="{run} is done", zh="{run} 已完成"),
     "launch/stopped": Text(
@@ -88,7 +88,7 @@ TEXTS: dict[str, Text] = {
     ),
     "launch/unsaved": Text(
         en="stopped near step {step} without a new checkpoint: the ranks could not save within {grace} s",
-        zh="在第 {step} 步附近停止，没有新的检查点：各 rank 未能在 {grace} 秒内保存",
+        zh="在第 {step} 步附近停止，没有新的检查点：各 rank 没能在 {grace} 秒内完成保存",
         en_hint="go on from the last checkpoint with: headway resume {run}; launch.grace_s sets the time to save",
         zh_hint="从上一个检查点继续：headway resume {run}；调大 launch.grace_s 可留出更多保存时间",
     ),

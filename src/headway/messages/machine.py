@@ -8,7 +8,7 @@ TEXTS: dict[str, Text] = {
     # findings
     "machine/no-gpu": Text(
         en="no GPU here: training runs on {cpus} CPU ranks",
-        zh="本机没有 GPU：将用 {cpus} 个 CPU 进程训练",
+        zh="本机没有 GPU：将用 {cpus} 个 CPU rank 训练",
     ),
     "machine/gpus-chosen": Text(
         en="{num} of {here} GPUs will be used: {list}",
@@ -16,7 +16,7 @@ TEXTS: dict[str, Text] = {
     ),
     "machine/gpus-differ": Text(
         en="the GPUs differ ({list}), and the slowest sets the pace of every step",
-        zh="所选 GPU 型号不一（{list}），每一步都要等最慢的一个",
+        zh="所选 GPU 型号不一（{list}），每一步都要等最慢的那个",
         en_hint="choose equal ones, such as parallel.gpus=0,1",
         zh_hint="选用相同的型号，例如 parallel.gpus=0,1",
     ),
@@ -24,7 +24,7 @@ TEXTS: dict[str, Text] = {
         en="GPU {gpu} is in use: {used} of {total}, held by {holders}",
         zh="GPU {gpu} 正被占用：已用 {used}（共 {total}），占用者 {holders}",
         en_hint="wait for it, or use it all the same with parallel.gpus={gpu}",
-        zh_hint="等它空出来；一定要用就写 parallel.gpus={gpu}",
+        zh_hint="等它空闲；一定要用就写 parallel.gpus={gpu}",
     ),
     "machine/gpu-lost": Text(
         en="GPU {gpu} is lost: the driver lists it and cannot talk to it",
@@ -35,14 +35,14 @@ TEXTS: dict[str, Text] = {
     "machine/gpus-hidden": Text(
         en="CUDA_VISIBLE_DEVICES='{value}' hides all {hidden} GPUs: training runs on CPU",
         zh="CUDA_VISIBLE_DEVICES='{value}' 隐藏了全部 {hidden} 个 GPU：将在 CPU 上训练",
-        en_hint="unset CUDA_VISIBLE_DEVICES",
-        zh_hint="unset CUDA_VISIBLE_DEVICES",
+        en_hint="type: unset CUDA_VISIBLE_DEVICES",
+        zh_hint="运行：unset CUDA_VISIBLE_DEVICES",
     ),
     "machine/gpu-driver-broken": Text(
         en="the GPU driver does not answer: {said}",
         zh="GPU 驱动没有正常应答：{said}",
         en_hint="run nvidia-smi by hand; after a driver update the machine has to be rebooted",
-        zh_hint="手动运行 nvidia-smi 看看；驱动升级之后需要重启机器",
+        zh_hint="手动运行 nvidia-smi 看报错；驱动升级后需要重启机器",
     ),
     "machine/driver-too-old": Text(
         en="driver {driver} serves CUDA {serves}, but torch {torch} is built for CUDA {cuda}",
@@ -53,26 +53,26 @@ TEXTS: dict[str, Text] = {
     "machine/torch-missing": Text(
         en="{python} has no torch{why}",
         zh="{python} 没有安装 torch{why}",
-        en_hint="{python} -m pip install 'torch>=2.8'",
-        zh_hint="{python} -m pip install 'torch>=2.8'",
+        en_hint="install it: {python} -m pip install 'torch>=2.8'",
+        zh_hint="安装：{python} -m pip install 'torch>=2.8'",
     ),
     "machine/torch-cpu-build": Text(
         en="torch {torch} is built for CPU only, so the {gpus} GPUs here stay idle",
-        zh="torch {torch} 只是 CPU 版本，本机的 {gpus} 个 GPU 用不上",
-        en_hint="{python} -m pip install --force-reinstall 'torch>=2.8' "
+        zh="torch {torch} 是 CPU 版，本机的 {gpus} 个 GPU 用不上",
+        en_hint="install another: {python} -m pip install --force-reinstall 'torch>=2.8' "
         "--index-url https://download.pytorch.org/whl/cu128",
-        zh_hint="{python} -m pip install --force-reinstall 'torch>=2.8' "
+        zh_hint="换一个版本：{python} -m pip install --force-reinstall 'torch>=2.8' "
         "--index-url https://download.pytorch.org/whl/cu128",
     ),
     "machine/python-broken": Text(
         en="the ranks' interpreter {python} cannot be run: {why}",
-        zh="训练进程要用的解释器 {python} 无法运行：{why}",
+        zh="rank 所用的解释器 {python} 无法运行：{why}",
         en_hint="set env.python to a working interpreter, such as env.python=$(which python3)",
         zh_hint="把 env.python 指向可用的解释器，例如 env.python=$(which python3)",
     ),
     "machine/out-not-writable": Text(
         en="the output folder {out} cannot be written: {place} is closed to this user or is not a folder",
-        zh="输出目录 {out} 无法写入：当前用户无权写 {place}，或者它不是目录",
+        zh="输出目录 {out} 无法写入：当前用户无权写 {place}，或它不是目录",
         en_hint="choose another place, such as out=$HOME/runs",
         zh_hint="换一个位置，例如 out=$HOME/runs",
     ),
@@ -86,7 +86,7 @@ TEXTS: dict[str, Text] = {
         en="only {free} are free at {place} (below {need}): checkpoints may not fit",
         zh="{place} 只剩 {free}（低于 {need}）：可能放不下检查点",
         en_hint="make room, keep fewer with save.keep_last=1, or choose another disk with out=/path/with/space",
-        zh_hint="清理空间，用 save.keep_last=1 少留几个，或用 out=/有空间的路径 换一块磁盘",
+        zh_hint="清理空间、用 save.keep_last=1 少留几个，或用 out=/有空间的路径 换一块磁盘",
     ),
     "machine/inodes-low": Text(
         en="only {free} files can still be made at {place} (below {need})",
@@ -98,36 +98,36 @@ TEXTS: dict[str, Text] = {
         en="only {free} of {total} memory are free (below {need})",
         zh="内存只剩 {free}（共 {total}，低于 {need}）",
         en_hint="see who holds it with `ps aux --sort=-rss | head`",
-        zh_hint="用 `ps aux --sort=-rss | head` 看看是谁占用的",
+        zh_hint="用 `ps aux --sort=-rss | head` 查看被谁占用",
     ),
     "machine/shm-small": Text(
         en="/dev/shm has {free} free, and {workers} loader processes a rank want {need}",
-        zh="/dev/shm 只剩 {free}，每个训练进程的 {workers} 个数据加载进程需要 {need}",
+        zh="/dev/shm 只剩 {free}，每个 rank 的 {workers} 个数据加载进程需要 {need}",
         en_hint="start the container with --shm-size=8g, or set parallel.workers=0",
         zh_hint="启动容器时加 --shm-size=8g，或设 parallel.workers=0",
     ),
     "machine/nofile-low": Text(
         en="a process may open {have} files, and this run may need {need}",
         zh="每个进程最多打开 {have} 个文件，而这次训练可能需要 {need} 个",
-        en_hint="ulimit -n {need}",
-        zh_hint="ulimit -n {need}",
+        en_hint="type: ulimit -n {need}",
+        zh_hint="运行：ulimit -n {need}",
     ),
     "machine/env-left-over": Text(
         en="{list} in the environment have no effect: Headway sets them for every rank",
-        zh="环境变量 {list} 不起作用：Headway 会为每个训练进程自行设置",
-        en_hint="unset {names}",
-        zh_hint="unset {names}",
+        zh="环境变量 {list} 不起作用：Headway 会为每个 rank 自行设置",
+        en_hint="type: unset {names}",
+        zh_hint="运行：unset {names}",
     ),
     "machine/omp-set": Text(
         en="OMP_NUM_THREADS={value} has no effect: parallel.threads decides",
         zh="OMP_NUM_THREADS={value} 不起作用：线程数由 parallel.threads 决定",
-        en_hint="unset OMP_NUM_THREADS, and write parallel.threads={value} if you want that number",
-        zh_hint="unset OMP_NUM_THREADS；如果确实要这个数，写 parallel.threads={value}",
+        en_hint="type: unset OMP_NUM_THREADS, and write parallel.threads={value} if you want that number",
+        zh_hint="运行：unset OMP_NUM_THREADS；确实要用这个数就写 parallel.threads={value}",
     ),
     # refusals of the choice of devices
     "machine/torch-cannot-gpu": Text(
         en="parallel.gpus={wanted} asks for GPUs, but torch {torch} is built for CPU only",
-        zh="parallel.gpus={wanted} 要用 GPU，但 torch {torch} 只是 CPU 版本",
+        zh="parallel.gpus={wanted} 要用 GPU，但 torch {torch} 是 CPU 版",
         en_hint="install a torch with CUDA, or train on CPU with parallel.gpus=0",
         zh_hint="安装带 CUDA 的 torch，或用 parallel.gpus=0 在 CPU 上训练",
     ),
@@ -157,15 +157,15 @@ TEXTS: dict[str, Text] = {
     ),
     "machine/gpu-twice": Text(
         en="parallel.gpus={wanted} names a GPU twice, and each rank needs its own",
-        zh="parallel.gpus={wanted} 有重复的编号，每个训练进程需要独占一个 GPU",
+        zh="parallel.gpus={wanted} 有重复的编号，每个 rank 需要独占一个 GPU",
         en_hint="name each GPU once",
         zh_hint="每个编号只写一次",
     ),
     "machine/stopped": Text(
         en="this machine cannot run it: {num} findings stop the run",
-        zh="本机无法运行：有 {num} 项问题会使训练无法开始",
+        zh="本机无法训练：有 {num} 项问题必须先解决",
         en_hint="repair what is marked ✗ above",
-        zh_hint="先解决上面标 ✗ 的问题",
+        zh_hint="解决上面标 ✗ 的问题",
     ),
     # headway check
     "machine/help": Text(
@@ -173,23 +173,22 @@ TEXTS: dict[str, Text] = {
         "Exit code 3 when something here would stop a run.\n\n"
         "Example:\n  headway check\n  headway check --json | jq .findings",
         zh="检查本机：GPU、内存、磁盘、限制、框架。\n\n"
-        "若有会使训练无法开始的问题，退出码为 3。\n\n"
+        "若有问题会让训练无法开始，退出码为 3。\n\n"
         "示例：\n  headway check\n  headway check --json | jq .findings",
     ),
-    "machine/help-line": Text(en="look at this machine", zh="检查本机"),
     "machine/help-json": Text(en="print one JSON object (machine/1)", zh="输出一个 JSON 对象（machine/1）"),
     "machine/help-out": Text(
-        en="folder that will hold the runs (its disk is checked)", zh="存放训练结果的目录（检查其所在磁盘）"
+        en="folder that will hold the runs (its disk is checked)", zh="存放训练目录的位置（检查其所在磁盘）"
     ),
     "machine/title": Text(en="machine", zh="本机"),
     "machine/row-host": Text(en="host", zh="主机"),
     "machine/row-cpu": Text(en="cpu", zh="处理器"),
     "machine/row-memory": Text(en="memory", zh="内存"),
-    "machine/row-shm": Text(en="/dev/shm", zh="/dev/shm"),
+    "machine/row-shm": Text(en="/dev/shm", zh="共享内存"),
     "machine/row-disk": Text(en="disk", zh="磁盘"),
-    "machine/row-files": Text(en="open files", zh="打开文件数"),
+    "machine/row-files": Text(en="open files", zh="可打开文件数"),
     "machine/row-python": Text(en="python", zh="Python"),
-    "machine/row-torch": Text(en="torch", zh="torch"),
+    "machine/row-torch": Text(en="torch", zh="PyTorch"),
     "machine/row-driver": Text(en="gpu driver", zh="GPU 驱动"),
     "machine/row-gpu": Text(en="gpu {index}", zh="GPU {index}"),
     "machine/cores": Text(en="{cores} of {host} cores", zh="{host} 核中可用 {cores} 核"),
@@ -202,6 +201,6 @@ TEXTS: dict[str, Text] = {
     "machine/state-busy": Text(en="in use", zh="占用中"),
     "machine/state-lost": Text(en="lost", zh="失联"),
     "machine/ready": Text(
-        en="ready: headway plan shows how a run would be laid out", zh="就绪：用 headway plan 查看训练安排"
+        en="ready; see how a run would be laid out: headway plan", zh="本机就绪；查看训练计划：headway plan"
     ),
 }

@@ -19,9 +19,9 @@ TEXTS: dict[str, Text] = {
     ),
     "nanochat/bf16-fsdp": Text(
         en="task.wte_bf16=true does not go with parallel.strategy=fsdp: parameters sharded together must have one type",
-        zh="task.wte_bf16=true 不能与 parallel.strategy=fsdp 同用：一起分片的参数必须是同一类型",
+        zh="task.wte_bf16=true 不能与 parallel.strategy=fsdp 同用：一起分片的参数类型必须相同",
         en_hint="leave out task.wte_bf16, or set parallel.strategy=ddp",
-        zh_hint="去掉 task.wte_bf16，或设 parallel.strategy=ddp",
+        zh_hint="去掉 task.wte_bf16，或设置 parallel.strategy=ddp",
     ),
     "nanochat/no-shards": Text(
         en="there is no shard_*.parquet in {folder}",
@@ -39,7 +39,7 @@ TEXTS: dict[str, Text] = {
         en="{folder} holds the small synthetic shards, and this run asks for real ones",
         zh="{folder} 中是小型合成分片，而本次训练要求真实数据",
         en_hint="set task.data_dir to a folder with real shards, or say that these will do: task.synthetic=true",
-        zh_hint="将 task.data_dir 指向真实分片所在的文件夹；如果合成数据即可，加上：task.synthetic=true",
+        zh_hint="将 task.data_dir 指向真实分片所在的目录；如果合成数据就够用，加上：task.synthetic=true",
     ),
     "nanochat/bad-shard": Text(
         en="{file} is not a readable shard: {why}",
@@ -61,27 +61,27 @@ TEXTS: dict[str, Text] = {
     ),
     "nanochat/damaged": Text(
         en="{file} has {have} bytes, and its index says {want}",
-        zh="{file} 有 {have} 字节，而其索引记录为 {want} 字节",
+        zh="{file} 有 {have} 字节，而索引记录为 {want} 字节",
         en_hint="remove the folder {folder}; the next start makes it again",
-        zh_hint="删除文件夹 {folder}；下次启动时会重新生成",
+        zh_hint="删除目录 {folder}；下次启动时会重新生成",
     ),
     "nanochat/bad-index": Text(
         en="{file} cannot be read: {why}",
         zh="无法读取 {file}：{why}",
         en_hint="remove the folder {folder}; the next start makes it again",
-        zh_hint="删除文件夹 {folder}；下次启动时会重新生成",
+        zh_hint="删除目录 {folder}；下次启动时会重新生成",
     ),
     "nanochat/cannot-write": Text(
         en="data cannot be prepared in {folder}: {why}",
         zh="无法在 {folder} 中准备数据：{why}",
         en_hint="set task.data_dir to a folder you can write to, with room for about {need}",
-        zh_hint="将 task.data_dir 设为可写的文件夹，并预留约 {need} 的空间",
+        zh_hint="将 task.data_dir 设为可写的目录，并预留约 {need} 的空间",
     ),
     "nanochat/missing-library": Text(
         en="preparing nanochat data needs the package {package}, and it is not installed",
         zh="准备 nanochat 数据需要软件包 {package}，但尚未安装",
-        en_hint="pip install 'headway[nanochat]'",
-        zh_hint="pip install 'headway[nanochat]'",
+        en_hint="install it: pip install 'headway[nanochat]'",
+        zh_hint="安装：pip install 'headway[nanochat]'",
     ),
     "nanochat/waiting": Text(
         en="another process is preparing the data in {folder}; waiting for it",
@@ -93,7 +93,7 @@ TEXTS: dict[str, Text] = {
     ),
     "nanochat/training-tokenizer": Text(
         en="training a tokenizer of {vocab} tokens on {shards} shards",
-        zh="正在用 {shards} 个分片训练 {vocab} 个 token 的分词器",
+        zh="正在用 {shards} 个分片训练分词器，词表大小 {vocab}",
     ),
     "nanochat/tokenising": Text(
         en="tokenising {shard} ({number} of {shards})",
@@ -101,11 +101,11 @@ TEXTS: dict[str, Text] = {
     ),
     "nanochat/prepared": Text(
         en="{train} training tokens and {val} validation tokens ready in {folder}",
-        zh="训练 token {train} 个、验证 token {val} 个，已备于 {folder}",
+        zh="数据就绪：训练 {train} 个 token、验证 {val} 个 token，位于 {folder}",
     ),
     "nanochat/ignored-tracker": Text(
         en="no tracker asks for a login here: metrics are in the run directory, `headway export` hands them on",
-        zh="这里不需要登录任何跟踪平台：指标保存在运行目录中，可用 headway export 导出",
+        zh="这里不需要登录任何跟踪平台：指标保存在训练目录中，可用 headway export 导出",
     ),
     "nanochat/ignored-sample": Text(
         en="text is sampled when you ask for it: headway predict RUN",
@@ -121,7 +121,7 @@ TEXTS: dict[str, Text] = {
     ),
     "nanochat/ignored-resume": Text(
         en="a run goes on from its newest verified checkpoint: headway resume RUN",
-        zh="训练会从最新的、通过校验的检查点继续：headway resume RUN",
+        zh="训练会从通过校验的最新检查点继续：headway resume RUN",
     ),
     "nanochat/ignored-device": Text(
         en="devices are chosen by parallel.gpus",

@@ -5,10 +5,10 @@ from headway.messages import Text
 TEXTS: dict[str, Text] = {
     "report/help": Text(
         en=(
-            "write the report of a run: one HTML file that opens offline\n\n"
+            "Write the report of a run: one HTML file that opens offline.\n\n"
             "Example:\n  headway report 20261115-180405_nanochat_ab12"
         ),
-        zh="生成训练报告：一个可离线打开的 HTML 文件\n\n示例：\n  headway report 20261115-180405_nanochat_ab12",
+        zh="生成训练报告：一个可离线打开的 HTML 文件。\n\n示例：\n  headway report 20261115-180405_nanochat_ab12",
     ),
     "report/opt-open": Text(en="open it in the browser when it is written", zh="写好后用浏览器打开"),
     "report/opt-to": Text(
@@ -17,11 +17,11 @@ TEXTS: dict[str, Text] = {
     "report/written": Text(en="report: {path}", zh="报告：{path}"),
     "report/title": Text(en="training report", zh="训练报告"),
     "report/verdict-done": Text(
-        en="done: {step} of {total} steps in {wall}", zh="已完成：{total} 步中完成 {step} 步，用时 {wall}"
+        en="done: {step} of {total} steps in {wall}", zh="已完成：{step}/{total} 步，用时 {wall}"
     ),
     "report/verdict-running": Text(
         en="still running: {step} of {total} steps after {wall}",
-        zh="仍在训练：{total} 步中完成 {step} 步，已用时 {wall}",
+        zh="训练中：{step}/{total} 步，已用时 {wall}",
     ),
     "report/verdict-stopped": Text(
         en="stopped safely at step {step} of {total} after {wall}; it can go on with headway resume",
@@ -36,7 +36,7 @@ TEXTS: dict[str, Text] = {
     ),
     "report/verdict-lost": Text(
         en="lost at step {step} of {total} after {wall}: its supervisor is gone; it can go on with headway resume",
-        zh="在第 {step} 步（共 {total} 步）失联，用时 {wall}：监管进程已不在；可用 headway resume 继续",
+        zh="在第 {step} 步（共 {total} 步）失联，用时 {wall}：监控进程已不在；可用 headway resume 继续",
     ),
     "report/verdict-why": Text(en="why: {why}", zh="原因：{why}"),
     "report/verdict-best": Text(en="best {name} {value} at step {step}", zh="最佳 {name} {value}（第 {step} 步）"),
@@ -59,12 +59,12 @@ TEXTS: dict[str, Text] = {
     "report/attempts": Text(en="attempts: {num}", zh="启动次数：{num}"),
     "report/better": Text(en="{share} % better than {name}", zh="比 {name} 好 {share} %"),
     "report/worse": Text(en="{share} % worse than {name}", zh="比 {name} 差 {share} %"),
-    "report/unit-tokens": Text(en="tokens/s", zh="词元/秒"),
+    "report/unit-tokens": Text(en="tokens/s", zh="token/秒"),
     "report/unit-samples": Text(en="samples/s", zh="样本/秒"),
-    "report/incidents": Text(en="What went wrong", zh="出了什么问题"),
+    "report/incidents": Text(en="What went wrong", zh="故障与原因"),
     "report/incident": Text(en="incident", zh="故障"),
     "report/warnings": Text(en="Warnings", zh="警告"),
-    "report/rank": Text(en="rank {rank}", zh="进程 {rank}"),
+    "report/rank": Text(en="rank {rank}", zh="rank {rank}"),
     "report/attempt": Text(en="attempt {attempt}", zh="第 {attempt} 次启动"),
     "report/traceback": Text(en="traceback", zh="调用栈"),
     "report/timeline": Text(en="Timeline", zh="时间线"),
@@ -76,14 +76,14 @@ TEXTS: dict[str, Text] = {
         en="attempt {attempt} from step {step}: {how}", zh="第 {attempt} 次启动，从第 {step} 步开始：{how}"
     ),
     "report/shares": Text(en="Where the time went", zh="时间花在哪里"),
-    "report/share-data": Text(en="waiting for data", zh="等数据"),
+    "report/share-data": Text(en="waiting for data", zh="等待数据"),
     "report/share-forward": Text(en="forward", zh="前向"),
     "report/share-backward": Text(en="backward", zh="反向"),
     "report/share-comm": Text(en="communication", zh="通信"),
     "report/share-optimizer": Text(en="optimizer", zh="优化器"),
     "report/share-save": Text(en="saving (stall)", zh="保存（停顿）"),
     "report/share-eval": Text(en="validation", zh="验证"),
-    "report/share-other": Text(en="start, restarts, redone steps", zh="启动、重启与重做"),
+    "report/share-other": Text(en="start, restarts, redone steps", zh="启动、重启、重做"),
     "report/axis-step": Text(en="step", zh="步"),
     "report/every-step": Text(en="every step", zh="每一步"),
     "report/smoothed": Text(en="smoothed", zh="平滑后"),
@@ -96,8 +96,10 @@ TEXTS: dict[str, Text] = {
     "report/plot-speed": Text(en="Speed,", zh="速度，"),
     "report/note-speed": Text(en="median {median}, slowest step {low}", zh="中位数 {median}，最慢一步 {low}"),
     "report/plot-split": Text(en="Where a step goes", zh="一步的时间构成"),
-    "report/note-split": Text(en="median over ranks; {part} takes {share} %", zh="各进程的中位数；{part}占 {share} %"),
-    "report/part-data": Text(en="data wait", zh="等数据"),
+    "report/note-split": Text(
+        en="median over ranks; {part} takes {share} %", zh="各 rank 的中位数；{part}占 {share} %"
+    ),
+    "report/part-data": Text(en="data wait", zh="等待数据"),
     "report/part-forward": Text(en="forward", zh="前向"),
     "report/part-backward": Text(en="backward", zh="反向"),
     "report/part-comm": Text(en="communication", zh="通信"),
@@ -105,7 +107,7 @@ TEXTS: dict[str, Text] = {
     "report/part-save": Text(en="save", zh="保存"),
     "report/part-other": Text(en="other", zh="其他"),
     "report/plot-memory": Text(en="Memory", zh="内存"),
-    "report/note-memory": Text(en="peak {peak}, ranks: {num}", zh="峰值 {peak}，进程数：{num}"),
+    "report/note-memory": Text(en="peak {peak}, ranks: {num}", zh="峰值 {peak}，rank 数：{num}"),
     "report/plot-lr": Text(en="Learning rate", zh="学习率"),
     "report/note-lr": Text(en="highest {peak}, last {last}", zh="最高 {peak}，最后 {last}"),
     "report/plot-norm": Text(en="Gradient norm", zh="梯度范数"),
@@ -114,20 +116,22 @@ TEXTS: dict[str, Text] = {
     "report/planned": Text(en="planned", zh="计划"),
     "report/happened": Text(en="happened", zh="实际"),
     "report/row-steps": Text(en="steps", zh="步数"),
-    "report/row-samples": Text(en="samples", zh="样本"),
-    "report/row-tokens": Text(en="tokens", zh="词元"),
-    "report/row-ranks": Text(en="ranks", zh="进程数"),
+    "report/row-samples": Text(en="samples", zh="样本数"),
+    "report/row-tokens": Text(en="tokens", zh="token 数"),
+    "report/row-ranks": Text(en="ranks", zh="rank 数"),
     "report/row-redone": Text(en="steps trained again", zh="重做的步数"),
     "report/row-attempts": Text(en="attempts", zh="启动次数"),
     "report/row-wall": Text(en="time", zh="用时"),
-    "report/row-memory": Text(en="peak memory of a rank", zh="单进程内存峰值"),
-    "report/plan": Text(en="The plan, and where each number came from", zh="计划，以及每个数的来历"),
+    "report/row-memory": Text(en="peak memory of a rank", zh="单个 rank 的内存峰值"),
+    "report/plan": Text(en="The plan, and where each number came from", zh="计划，以及每个数值的来源"),
     "report/value": Text(en="value", zh="值"),
-    "report/origin": Text(en="from", zh="来自"),
+    "report/origin": Text(en="from", zh="来源"),
     "report/checkpoints": Text(en="Checkpoints", zh="检查点"),
     "report/step": Text(en="step", zh="步"),
     "report/after": Text(en="after", zh="时刻"),
     "report/size": Text(en="size", zh="大小"),
+    "report/measures": Text(en="What the model reached", zh="模型达到的水平"),
+    "report/baselines": Text(en="baselines on the same data", zh="同一数据上的基线"),
     "report/stall": Text(en="loop stalled", zh="训练停顿"),
     "report/write": Text(en="written in", zh="写入用时"),
     "report/validation": Text(en="validation", zh="验证"),
@@ -138,7 +142,7 @@ TEXTS: dict[str, Text] = {
     "report/command": Text(en="Command", zh="命令"),
     "report/commit": Text(en="commit", zh="提交"),
     "report/diff": Text(en="uncommitted changes", zh="未提交的改动"),
-    "report/config": Text(en="Config that was set", zh="设定过的配置"),
+    "report/config": Text(en="Config that was set", zh="设置过的配置"),
     "report/defaults": Text(en="{num} values at their default", zh="{num} 项保持默认"),
     "report/machine": Text(en="Machine", zh="机器"),
     "report/events": Text(en="all events ({num})", zh="全部事件（{num}）"),

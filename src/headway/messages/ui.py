@@ -7,7 +7,7 @@ TEXTS: dict[str, Text] = {
     "ui/progress-loss": Text(en="loss {loss}", zh="损失 {loss}"),
     "ui/progress-val": Text(en="val {name} {value}", zh="验证 {name} {value}"),
     "ui/progress-eta": Text(en="ETA {eta}", zh="剩余 {eta}"),
-    "ui/rate-tokens": Text(en="{rate} tok/s", zh="{rate} 词元/秒"),
+    "ui/rate-tokens": Text(en="{rate} tok/s", zh="{rate} token/秒"),
     "ui/rate-samples": Text(en="{rate} samples/s", zh="{rate} 样本/秒"),
     "ui/phase-start": Text(en="starting", zh="启动中"),
     "ui/phase-restore": Text(en="restoring", zh="恢复检查点"),
@@ -36,7 +36,7 @@ TEXTS: dict[str, Text] = {
     "ui/runs-ago": Text(en="{age} ago", zh="{age} 前"),
     "ui/runs-size": Text(en="checkpoints", zh="检查点"),
     "ui/runs-empty": Text(
-        en="no runs in {out} yet; start one: headway train", zh="{out} 里还没有训练；开始一个：headway train"
+        en="no runs in {out} yet; start one: headway train", zh="{out} 中还没有训练；开始训练：headway train"
     ),
     "ui/watch-loss": Text(en="loss", zh="损失"),
     "ui/watch-val": Text(en="validation", zh="验证"),
@@ -48,44 +48,47 @@ TEXTS: dict[str, Text] = {
     "ui/watch-checkpoints": Text(en="checkpoints", zh="检查点"),
     "ui/watch-saved": Text(en="step {step} ({size})", zh="第 {step} 步（{size}）"),
     "ui/watch-at": Text(en="{name} {value} at step {step}", zh="{name} {value}（第 {step} 步）"),
-    "ui/watch-rank": Text(en="rank", zh="进程"),
+    "ui/watch-rank": Text(en="rank", zh="rank"),
     "ui/watch-phase": Text(en="phase", zh="阶段"),
     "ui/watch-step": Text(en="step", zh="步"),
     "ui/watch-age": Text(en="last sign", zh="最近心跳"),
     "ui/watch-log": Text(en="log", zh="日志"),
     "ui/watch-lost": Text(
         en="the supervisor is gone; go on: headway resume {name}",
-        zh="监管进程已不在；继续训练：headway resume {name}",
+        zh="监控进程已不在；继续训练：headway resume {name}",
     ),
     "ui/help-runs": Text(
-        en="list the runs of a folder, newest first\n\nExample:\n  headway runs --out runs",
-        zh="列出目录里的训练，最新的在前\n\n示例：\n  headway runs --out runs",
+        en="List the runs of a folder, newest first.\n\nExample:\n  headway runs --out runs",
+        zh="列出目录中的训练，最新的在前。\n\n示例：\n  headway runs --out runs",
     ),
     "ui/help-watch": Text(
-        en="watch a run live; without RUN, the newest\n\nExample:\n  headway watch\n  headway watch ab12 --once",
-        zh="实时查看训练；不写 RUN 就看最新的\n\n示例：\n  headway watch\n  headway watch ab12 --once",
+        en="Watch a run live.\n\n"
+        "RUN is a run directory, its name or a part of it; without it the newest run.\n\n"
+        "Example:\n  headway watch\n  headway watch ab12 --once",
+        zh="实时查看训练。\n\nRUN 是训练目录、训练名或名字的一部分；省略时取最新的训练。\n\n"
+        "示例：\n  headway watch\n  headway watch ab12 --once",
     ),
     "ui/help-export": Text(
         en=(
-            "write metrics and validations as files for other tools\n\n"
+            "Write metrics and validations as files for other tools.\n\n"
             "Example:\n  headway export ab12 --format tensorboard --to tb"
         ),
-        zh="把指标和验证结果写成其他工具能读的文件\n\n示例：\n  headway export ab12 --format tensorboard --to tb",
+        zh="把指标和验证结果写成其他工具能读的文件。\n\n示例：\n  headway export ab12 --format tensorboard --to tb",
     ),
-    "ui/opt-out": Text(en="folder that holds the run directories", zh="存放各次训练的目录"),
+    "ui/opt-out": Text(en="folder that holds the run directories", zh="存放训练目录的位置"),
     "ui/opt-json": Text(en="print one JSON object", zh="输出一个 JSON 对象"),
     "ui/opt-once": Text(en="show it once and end", zh="只显示一次"),
     "ui/opt-format": Text(en="kind of files", zh="文件格式"),
     "ui/opt-to": Text(
         en="folder to write to; default: export/ in the run directory", zh="写到哪个目录；默认是训练目录下的 export/"
     ),
-    "ui/opt-dry-run": Text(en="say what would be written, write nothing", zh="只说明会写什么，不真正写入"),
+    "ui/opt-dry-run": Text(en="say what would be written, write nothing", zh="只说明会写入什么，不实际写入"),
     "ui/exported": Text(en="wrote {num} points to {path}", zh="已把 {num} 个数据点写入 {path}"),
     "ui/would-write": Text(en="would write {path}", zh="将会写入 {path}"),
     "ui/no-metrics": Text(
         en="{name} has no metrics yet: 0 steps are finished",
-        zh="{name} 还没有指标：完成了 0 步",
+        zh="{name} 还没有指标：一步都没有完成",
         en_hint="see what it is doing: headway watch {name} --once",
-        zh_hint="查看它在做什么：headway watch {name} --once",
+        zh_hint="查看当前状态：headway watch {name} --once",
     ),
 }

@@ -46,6 +46,9 @@ class RunConsole:
                 return say("console/resumed", step=event["step"])
             case "validation":
                 return self._validated(event)
+            case "trial":
+                values = "  ".join(f"{key} {value:.4f}" for key, value in event["measures"].items())
+                return say("console/trial", step=event["step"], values=values)
             case "checkpoint_committed":
                 taken = duration(event.get("write_s"))
                 return say("console/saved", step=event["step"], size=size(event.get("bytes")), taken=taken)

@@ -61,6 +61,7 @@ def _contents(facts: Facts) -> dict[str, Any]:
         "timeline": draw_timeline(facts.events),
         "figures": draw_figures(facts),
         "shares": list(_place_shares(facts)),
+        "measures": tables.list_measures(facts),
         "compared": tables.compare_plan(facts),
         "plan": tables.list_plan(facts),
         "checkpoints": tables.list_checkpoints(facts),

@@ -15,6 +15,7 @@ from markupsafe import Markup
 from headway.telemetry import Event, number
 from headway.ui.report.gather import Facts, flatten
 from headway.ui.report.words import both, both_or_plain
+from headway.ui.text import clean_text
 from headway.units import count, duration, size
 
 _MAX_EVENTS = 400
@@ -48,6 +49,23 @@ def compare_plan(facts: Facts) -> list[tuple[Markup, str, str]]:
     peak = max((float(np.nanmax(v)) for v in steps.memory.values()), default=None) if steps else None
     rows.append(("memory", size(number_or_none(plan.get("peak_bytes"))), size(peak)))
     return [(both(f"report/row-{key}"), planned, done) for key, planned, done in rows]
+
+
+def list_measures(facts: Facts) -> list[tuple[str, str, str]]:
+    """Return what the last validation and the last trial found, each beside the baselines of its name."""
+    baselines: dict[str, Any] = {}
+    found: dict[str, Any] = {}
+    for event in facts.events:
+        if event.get("kind") == "baseline":
+            baselines.update(event.get("measures") or {})
+        elif event.get("kind") in ("validation", "trial"):
+            found.update(event.get("measures") or {})
+    rows = []
+    for name, value in found.items():
+        beside = {key.removesuffix(f"_{name}"): one for key, one in baselines.items() if key.endswith(f"_{name}")}
+        words = ", ".join(f"{clean_text(key)} {number(one):.4g}" for key, one in beside.items())
+        rows.append((clean_text(name), f"{number(value):.4g}", words))
+    return rows
 
 
 def number_or_none(value: Any) -> float | None:

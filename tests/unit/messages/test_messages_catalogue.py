@@ -1,0 +1,174 @@
+"""Every text in both languages, in one hand; every code that is used exists and gets its facts."""
+
+from __future__ import annotations
+
+import pytest
+from message_rules import (
+    all_texts,
+    check_chinese,
+    check_english,
+    check_facts,
+    check_shape,
+    check_uses,
+    load_catalogue,
+    placeholders,
+)
+from message_uses import Use, find_uses, literals, uses_in
+
+from headway.messages import Text, hint, say
+
+COMPUTED = {
+    "checkpoint/head-": "columns of a table, in a loop",
+    "checkpoint/note-": "marks of a checkpoint, in a loop",
+    "cli/metavar-": "words for click's types, by their names",
+    "config/place-": "layers of a config, by their names",
+    "config/type-": "kinds of value, by their names",
+    "diagnose/": "classes of failure; `classify` names them without the stage",
+    "machine/row-": "rows of a table, in a loop",
+    "plan/from-": "layers and rules a value may come from",
+    "plan/row-": "rows of the plan; the plan keeps their keys",
+    "report/lane-": "lanes of the time line, in a loop",
+    "report/part-": "parts of a step, by their columns",
+    "report/row-": "rows of a table, in a loop",
+    "report/share-": "parts of the wall time, by their columns",
+    "report/verdict-": "states of a run",
+    "ui/phase-": "phases of a rank, by the heartbeat's names",
+    "ui/runs-": "columns of a table, in a loop",
+    "ui/state-": "states of a run",
+    "ui/watch-": "rows of a table, in a loop",
+}
+"""The only codes that are put together at run time: their fixed beginnings, each with its reason."""
+
+BUILT_REST = frozenset({"eval-every", "save-every", "fp32-cpu"})
+"""Ends of computed codes that no constant of the source spells: `f"{key}-every"`, and fp32 with `-cpu` on CPU."""
+
+
+@pytest.fixture(scope="module")
+def catalogue():
+    return load_catalogue()
+
+
+@pytest.fixture(scope="module")
+def uses(catalogue):
+    return find_uses(frozenset(catalogue))
+
+
+def test_every_stage_has_both_languages_with_the_same_facts(catalogue):
+    assert len(catalogue) >= 14 and len(all_texts(catalogue)) > 600
+    assert "\n".join(check_shape(catalogue)) == ""
+
+
+def test_english_follows_the_house_style(catalogue):
+    assert "\n".join(check_english(catalogue)) == ""
+
+
+def test_chinese_is_chinese_with_its_own_punctuation_and_one_word_for_one_thing(catalogue):
+    assert "\n".join(check_chinese(catalogue)) == ""
+
+
+def test_every_code_of_the_source_exists_and_every_text_is_used(catalogue, uses):
+    assert len(uses) > 600
+    assert "\n".join(check_uses(catalogue, uses, COMPUTED, literals() | BUILT_REST)) == ""
+
+
+def test_whoever_names_a_code_hands_over_its_facts(catalogue, uses):
+    assert sum(use.facts is not None and bool(use.speaker) for use in uses) > 300
+    assert "\n".join(check_facts(catalogue, uses)) == ""
+
+
+def test_every_text_can_be_filled_in(catalogue):
+    class Any(dict):
+        def __missing__(self, key):
+            return f"<{key}>"
+
+    for code, text in all_texts(catalogue).items():
+        for part in (text.en, text.zh, text.en_hint, text.zh_hint):
+            filled = part.format_map(Any())
+            assert all(f"<{name}>" in filled for name in placeholders(part)), code
+
+
+def test_a_fact_may_be_called_code_or_lang():
+    assert say("cli/child-failed", "en", code=9).endswith("with 9")
+    assert hint("cli/child-failed", "zh", code=9) == "原因见上面的输出"
+
+
+GOOD = Text(en="{num} files are gone", zh="少了 {num} 个文件", en_hint="type: ls", zh_hint="运行：ls")
+
+
+@pytest.mark.parametrize(
+    ("check", "code", "text", "said"),
+    [
+        (check_shape, "b/x", GOOD, "a code of messages/a.py is a/what"),
+        (check_shape, "a/x", Text(en="gone", zh=" "), "a text is empty"),
+        (check_shape, "a/x", Text(en="gone", zh="没了", en_hint="type: ls"), "one language only"),
+        (check_shape, "a/x", Text(en="{a} gone", zh="{b} 没了"), "the facts differ"),
+        (check_shape, "a/x", Text(en="gone", zh="没了", en_hint="ls {a}", zh_hint="运行 ls"), "the facts differ"),
+        (check_english, "a/x", Text(en="Files are gone", zh="少了文件"), "begins with a capital"),
+        (check_english, "a/x", Text(en="files are gone.", zh="少了文件"), "ends with a full stop"),
+        (check_english, "a/x", Text(en="please look", zh="看看"), "a word we do not use"),
+        (
+            check_english,
+            "a/x",
+            Text(en="gone", zh="没了", en_hint="Invalid path", zh_hint="看看"),
+            "a word we do not use",
+        ),
+        (
+            check_english,
+            "a/x",
+            Text(en="Do it.\n\n  headway x", zh="做。\n\n示例：\n  headway x"),
+            "end with an example",
+        ),
+        (check_english, "a/x", Text(en="do it\n\nExample:\n  headway x", zh="做\n\n示例：\n  headway x"), "a sentence"),
+        (check_chinese, "a/x", Text(en="gone", zh="gone"), "both languages say"),
+        (check_chinese, "a/x", Text(en="gone", zh="lost"), "no Chinese"),
+        (check_chinese, "a/x", Text(en="gone, all", zh="没了,全部"), "half-width"),
+        (check_chinese, "a/x", Text(en="gone: {a}", zh="没了: {a}"), "half-width"),
+        (check_chinese, "a/x", Text(en="gone ({a})", zh="没了({a})"), "half-width"),
+        (check_chinese, "a/x", Text(en="2 files", zh="2个文件"), "no space between"),
+        (check_chinese, "a/x", Text(en="gone, all", zh="没了， 全部"), "a space where"),
+        (check_chinese, "a/x", Text(en="gone", zh="没了。"), "full stop"),
+        (check_chinese, "a/x", Text(en="look", zh="请查看"), "no 请"),
+        (check_chinese, "a/x", Text(en="the run directory", zh="运行目录"), "not 运行目录"),
+    ],
+)
+def test_a_broken_text_is_found(check, code, text, said):
+    found = list(check({"a": {code: text}}))
+    assert any(said in one for one in found), found
+    assert list(check({"a": {"a/x": GOOD}})) == []
+
+
+def test_codes_that_lead_nowhere_are_found_in_the_source():
+    source = """
+def go(kind):
+    facts = {"num": 1}
+    say("a/known", num=2)
+    say("a/missing")
+    raise UsageError("a/known", other=3)
+    Finding(code="a/known", facts=facts)
+    say(f"a/part-{kind}")
+    "the word one is here"
+"""
+    uses = uses_in(source, "go.py", frozenset({"a"}))
+    texts = {"a": {"a/known": GOOD, "a/unused": GOOD, "a/part-one": GOOD, "a/part-two": GOOD}}
+    found = list(check_uses(texts, uses, {"a/gone-": "nobody"}, frozenset({"one"})))
+    assert found == [
+        "go.py:5: no text a/missing",
+        "go.py:8: family a/part- is not listed",
+        "family a/gone- is listed, but nothing computes it",
+        "a/unused: never used",
+        "a/part-two: never used",
+    ]
+    assert list(check_facts(texts, uses)) == ["go.py:6: a/known lacks num"]
+
+
+def test_facts_are_read_through_names_and_both_sides_of_a_condition():
+    source = """
+def go(x, more):
+    facts = {"a": 1}
+    facts = {"b": 1, **facts}
+    say("a/one" if x else "a/two", **facts)
+    say("a/three", **more)
+"""
+    uses = {use.code: use for use in uses_in(source, "go.py", frozenset({"a"}))}
+    assert uses["a/one"].facts == uses["a/two"].facts == {"a", "b"}
+    assert uses["a/three"] == Use("go.py", 6, "a/three", speaker="say", facts=None)
