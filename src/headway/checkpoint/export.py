@@ -67,8 +67,18 @@ def export_safetensors(path: Path, out: Path, *, select: Select = "model") -> Ex
     return planned
 
 
-def export_pt(path: Path, out: Path, *, select: Select = "model", python: str = sys.executable) -> Export:
-    """Write `model_NNNNNN.pt` and `meta_NNNNNN.json` into a folder; torch runs in a process of its own."""
+def export_pt(
+    path: Path,
+    out: Path,
+    *,
+    select: Select = "model",
+    python: str = sys.executable,
+    measures: Mapping[str, float] | None = None,
+) -> Export:
+    """Write `model_NNNNNN.pt` and `meta_NNNNNN.json` into a folder; torch runs in a process of its own.
+
+    `measures` is what the run's history knows of this step: it was saved before it was validated.
+    """
     planned = plan_export(path, out, select=select, form="pt")
     _refuse_existing(planned.files)
     try:
@@ -78,7 +88,7 @@ def export_pt(path: Path, out: Path, *, select: Select = "model", python: str = 
             export_safetensors(path, weights, select=select)
             model, meta = (Path(place) / file.name for file in planned.files)
             _run_torch(python, weights, model)
-            write_file(RealDisk(), meta, [memoryview(_encode_meta(read_manifest(path)))])
+            write_file(RealDisk(), meta, [memoryview(_encode_meta(read_manifest(path), measures or {}))])
             for file in (meta, model):  # the weights last: with them the pair is whole
                 os.replace(file, out / file.name)
     except OSError as err:
@@ -145,13 +155,18 @@ def _refuse_existing(files: tuple[Path, ...]) -> None:
             raise CheckpointError("checkpoint/export-exists", path=file)
 
 
-def _encode_meta(manifest: Manifest) -> bytes:
+def _encode_meta(manifest: Manifest, measures: Mapping[str, float]) -> bytes:
     """Return the guide's meta file: step, measures, and what the recipe left under `export` for it."""
     extra = manifest.meta.get("export")
+    extra = extra if isinstance(extra, dict) else {}
+    # The guides call a measure of the validation `val_<name>`; it is empty when the step was saved first.
+    late = {key: measures.get(key.removeprefix("val_")) for key, value in extra.items() if value is None}
     fields = {
         "step": manifest.step,
         **manifest.measures,
-        **(extra if isinstance(extra, dict) else {}),
+        **measures,
+        **extra,
+        **{key: value for key, value in late.items() if value is not None},
         "samples": manifest.samples,
         "suspect": manifest.suspect,
     }

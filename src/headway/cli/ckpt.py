@@ -33,7 +33,7 @@ from headway.cli.shape import group, option
 from headway.config import SaveConfig
 from headway.errors import CheckpointError, UsageError
 from headway.messages import say
-from headway.telemetry import RunDir, find_run, is_supervised, read_record, run_state
+from headway.telemetry import RunDir, find_run, is_supervised, read_events, read_record, run_state
 from headway.units import size
 
 _ANY_ATTEMPT: Final = sys.maxsize
@@ -122,7 +122,7 @@ def export_command(
     if dry_run:
         done = plan_export(path, out, select=select, form=form)
     elif form == "pt":
-        done = export_pt(path, out, select=select)
+        done = export_pt(path, out, select=select, measures=_measured(place, path))
     else:
         out.parent.mkdir(parents=True, exist_ok=True)
         done = export_safetensors(path, out, select=select)
@@ -218,6 +218,13 @@ def _plan(place: RunDir, infos: list[CheckpointInfo], *, keep_last: int | None, 
         keep_every=keep_every or save.keep_every,
         best_step=_best_step(place, found.manifest.best_step) if save.keep_best else None,
     )
+
+
+def _measured(place: RunDir, path: Path) -> dict[str, float]:
+    """Return what the validation of a checkpoint's step found."""
+    step = next(info.step for info in list_checkpoints(place.checkpoints) if info.path == path)
+    found = [event for event in read_events(place.events) if event["kind"] == "validation" and event["step"] == step]
+    return dict(found[-1]["measures"]) if found else {}
 
 
 def _best_step(place: RunDir, saved: int | None) -> int | None:

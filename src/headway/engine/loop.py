@@ -137,6 +137,7 @@ def validate(run: Run) -> Literal["better", "worse", "stale"]:
     """Measure the model, remember the best, and say when it is time to stop early."""
     run.meter.enter(EVAL)
     run.measures = measures = evaluate(run)
+    run.measured_step = run.progress.step
     progress, (name, sense) = run.progress, run.task.best
     value = measures[name] if sense == "min" else -measures[name]
     is_best = math.isfinite(value) and (progress.best_value is None or value < progress.best_value)

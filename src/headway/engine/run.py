@@ -75,7 +75,8 @@ class Run:
     taken: list[Loaded] = field(default_factory=list)
     """What this rank has trained on since the ledger was last brought up to date."""
     measures: dict[str, float] = field(default_factory=dict)
-    """What the last validation found."""
+    """What the last validation found, at `measured_step`."""
+    measured_step: int | None = None
     saved_step: int | None = None
     """Step of the newest checkpoint that was begun or loaded."""
     saved_at: float = field(default_factory=time.monotonic)

@@ -34,15 +34,16 @@ def save(run: Run, *, is_needed: bool) -> None:
     progress = run.progress
     _settle_ledger(run)
     run.metrics.flush()
+    measures = run.measures if run.measured_step == progress.step else {}
     fields = {
         "samples": progress.position,
         "ledger": f"{progress.ledger:016x}",
         "strategy": run.plan.strategy,
         "best_step": progress.best_step,
         "suspect": progress.guard_events > run.guard_events_saved,
-        "measures": run.measures,
+        "measures": measures,
         "meta": {
-            "export": run.task.describe(progress.step, run.measures),
+            "export": run.task.describe(progress.step, measures),
             "progress": asdict(progress),
             "scale": [run.precision.scale, run.precision.good_steps],
             "ema_updates": run.ema.updates if run.ema else None,

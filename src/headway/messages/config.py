@@ -312,12 +312,12 @@ TEXTS: dict[str, Text] = {
     ),
     "config/yaml-colon": Text(
         en="a second `: ` stands in this line",
-        zh="这一行里有第二个“: ”",
+        zh="这一行里有第二个 `: `",
         en_hint="put the text in quotes, or check the indentation of the line above",
         zh_hint="给文本加引号，或检查上一行的缩进",
     ),
     "config/yaml-no-colon": Text(
-        en="a key has no `:` after it", zh="键后面缺少“:”", en_hint="type: key: value", zh_hint="写成：key: value"
+        en="a key has no `:` after it", zh="键后面缺少 `:`", en_hint="type: key: value", zh_hint="写成：key: value"
     ),
     "config/yaml-open-quote": Text(
         en="a quote is opened and never closed", zh="引号没有闭合", en_hint="close it", zh_hint="补上引号"
@@ -403,15 +403,15 @@ TEXTS: dict[str, Text] = {
     ),
     "config/json-no-colon": Text(
         en="`:` should follow the key {key}, but got {got}",
-        zh="键 {key} 后面应是“:”，却是 {got}",
-        en_hint="type :",
-        zh_hint="补上 :",
+        zh="键 {key} 后面应是 `:`，却是 {got}",
+        en_hint="type `:`",
+        zh_hint="补上 `:`",
     ),
     "config/json-no-comma": Text(
         en="`,` or `{closing}` should stand here, but got {got}",
-        zh="这里应是“,”或“{closing}”，却是 {got}",
-        en_hint="type , after the value before it",
-        zh_hint="在前一个值后面补上 ,",
+        zh="这里应是 `,` 或 `{closing}`，却是 {got}",
+        en_hint="type `,` after the value before it",
+        zh_hint="在前一个值后面补上 `,`",
     ),
     "config/json-escape": Text(
         en="the text holds an escape JSON does not have",

@@ -80,19 +80,19 @@ TEXTS: dict[str, Text] = {
         en="{free} are free at {place}, and a run needs at least {need}",
         zh="{place} 只剩 {free}，而一次训练至少需要 {need}",
         en_hint="make room, or choose another disk with out=/path/with/space",
-        zh_hint="清理空间，或用 out=/有空间的路径 换一块磁盘",
+        zh_hint="清理空间，或换一块磁盘：out=/path/with/space",
     ),
     "machine/disk-low": Text(
         en="only {free} are free at {place} (below {need}): checkpoints may not fit",
         zh="{place} 只剩 {free}（低于 {need}）：可能放不下检查点",
         en_hint="make room, keep fewer with save.keep_last=1, or choose another disk with out=/path/with/space",
-        zh_hint="清理空间、用 save.keep_last=1 少留几个，或用 out=/有空间的路径 换一块磁盘",
+        zh_hint="清理空间，少留几个（save.keep_last=1），或换一块磁盘：out=/path/with/space",
     ),
     "machine/inodes-low": Text(
         en="only {free} files can still be made at {place} (below {need})",
         zh="{place} 只能再建 {free} 个文件（低于 {need}）",
         en_hint="delete small files there, or choose another disk with out=/path/with/space",
-        zh_hint="删除那里的小文件，或用 out=/有空间的路径 换一块磁盘",
+        zh_hint="删除那里的小文件，或换一块磁盘：out=/path/with/space",
     ),
     "machine/memory-low": Text(
         en="only {free} of {total} memory are free (below {need})",

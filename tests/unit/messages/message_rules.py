@@ -1,4 +1,4 @@
-"""What holds for every message. Each rule takes a catalogue and returns what is wrong, so that a bad one can be tried."""
+"""What holds for every message. Each rule takes a catalogue and returns what is wrong with it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAMES = frozenset(
 
 TERMS = {
     "词元": "token",
-    "进程数": "rank 数",
+    "训练进程": "rank",
     "批量": "批次",
     "监管": "监控",
     "文件夹": "目录",
@@ -129,15 +129,16 @@ def check_chinese(catalogue: Catalogue) -> Iterator[str]:
             letters = [word for word in re.findall(r"[A-Za-z][\w-]*", _bare(zh)) if word not in NAMES]
             if not re.search(rf"[{_CJK}]", zh) and letters:
                 yield f"{code}: no Chinese in {zh!r}"
-            if en == zh and re.search(r"[A-Za-z]", _bare(zh)):
+            if en == zh and letters:
                 yield f"{code}: both languages say {zh!r}"
             yield from _check_punctuation(code, zh)
-            if re.search("请(?!求)", zh):
+            if re.search("(?<!申)请(?!求)", zh):
                 yield f"{code}: no 请"
             yield from (f"{code}: not {odd}, but {word}" for odd, word in TERMS.items() if odd in zh)
 
 
 def _check_punctuation(code: str, zh: str) -> Iterator[str]:
+    zh = re.sub("`[^`]*`", "``", zh)  # what is to be typed keeps its own punctuation
     if found := _HALF_PUNCTUATION.search(zh):
         yield f"{code}: half-width punctuation beside Chinese: {found[0]!r}"
     if found := _TIGHT.search(zh):
