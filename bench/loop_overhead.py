@@ -27,7 +27,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 from headway.config import load_config
 from headway.engine.loop import take_step
 from headway.engine.report import Reporter
-from headway.engine.snapshot import _settle_ledger
 from headway.engine.worker import prepare
 from headway.machine import inspect_machine
 from headway.plan import make_plan
@@ -82,7 +81,7 @@ def headway(place: Path) -> TimedLoop:
             if step % 200 == 0:
                 run.metrics.flush()
         # A run does this at its next save; it is part of what a step costs.
-        _settle_ledger(run)
+        run.ledger.settle()
 
     return timed(steps)
 

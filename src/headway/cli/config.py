@@ -33,7 +33,7 @@ def show(words: tuple[str, ...], as_json: bool, with_origins: bool) -> None:
     overrides = words[1:] if source is not None else words
     loaded = load_config(source, recipe=find_recipe, overrides=overrides, environ=os.environ)
     for code, facts in loaded.warnings:
-        click.echo(f"{say('config/warning')}: {say(code, None, **facts)}", err=True)
+        click.echo(say("config/warning", text=say(code, None, **facts)), err=True)
     if as_json:
         record = {
             "schema": "config/1",
@@ -73,13 +73,15 @@ def _lines(found: Explained) -> list[str]:
     lines = [found.key, f"  {found.description}"]
     if found.keys:
         return [*lines, *(f"  {key}" for key in found.keys)]
-    default = say("config/label-required") if found.is_required else f"{_plain(found.default)} ({found.origin})"
+    default = say("config/label-required") if found.is_required else _plain(found.default)
+    if found.origin.startswith("recipe "):
+        default = say("config/value-of-recipe", value=default, name=found.origin.removeprefix("recipe "))
     rows = [(say("config/label-type"), found.type.strip()), (say("config/label-default"), default)]
     if found.aliases:
         rows.append((say("config/label-aliases"), ", ".join(found.aliases)))
     rows += [(say("config/label-preset", name=name), _plain(value)) for name, value in found.presets.items()]
     rows.append((say("config/label-set"), f"{found.key}=…"))
-    return [*lines, *(f"  {label}: {value}" for label, value in rows)]
+    return [*lines, *(say("config/row", label=label, value=value) for label, value in rows)]
 
 
 def _plain(value: Any) -> str:

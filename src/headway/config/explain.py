@@ -16,7 +16,8 @@ from headway.config.schema import RunConfig
 from headway.config.secret import mask_secrets
 from headway.config.wanted import read_wanted
 from headway.errors import ConfigError
-from headway.messages import Language
+from headway.messages import Language, language
+from headway.messages.keys import CHINESE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +82,7 @@ def _explain_value(key: str, keys: Keys, lang: Language | None) -> Explained:
     default = recipe.defaults[key] if from_recipe else _default(info)
     return Explained(
         key=key,
-        description=_description(key, keys),
+        description=_description(key, keys, lang),
         type=wanted.phrase().text(lang),
         default=to_jsonable_python(default),
         origin=f"recipe {recipe.name}" if from_recipe else "default",
@@ -97,7 +98,7 @@ def _explain_section(key: str, keys: Keys, lang: Language | None) -> Explained:
     inner = tuple(name for name in keys.values if name.startswith(f"{key}."))
     return Explained(
         key=key,
-        description=_description(key, keys),
+        description=_description(key, keys, lang),
         type=Phrase("config/type-section").text(lang),
         default=None,
         origin="default",
@@ -109,7 +110,12 @@ def _explain_section(key: str, keys: Keys, lang: Language | None) -> Explained:
     )
 
 
-def _description(key: str, keys: Keys) -> str:
+def _description(key: str, keys: Keys, lang: Language | None) -> str:
+    if (lang or language()) == "zh":
+        # A recipe in a folder of its own has no Chinese; its own words are better than none.
+        chinese = CHINESE.get(key) or CHINESE.get(f"{keys.recipe.name}:{key}")
+        if chinese is not None:
+            return chinese
     section, _, leaf = key.rpartition(".")
     owner = keys.sections[section] if section else RunConfig
     return owner.model_fields[leaf].description or describe_fields(owner).get(leaf, "")

@@ -38,9 +38,7 @@ def answer(run: Run, taken: Sequence[Loaded], start: int, what: str) -> None:
     if policy == "rollback":
         _roll_back(run, start, facts)
     else:
-        progress.step += 1
-        progress.position = start + run.plan.batch_samples
-        run.taken.extend(taken)
+        run.move_on(taken, start)
 
 
 def _roll_back(run: Run, start: int, facts: dict[str, object]) -> None:
@@ -53,7 +51,7 @@ def _roll_back(run: Run, start: int, facts: dict[str, object]) -> None:
     if run.progress.step < 0:
         run.progress.step = before
         raise TrainError("engine/nothing-to-roll-back", **facts)
-    run.taken.clear()
+    run.ledger.settle()
     run.progress.guard_events = events
     run.progress.skips.append((start, start + run.plan.batch_samples))
     run.open_data()

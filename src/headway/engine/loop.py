@@ -96,9 +96,7 @@ def take_step(run: Run) -> Totals:
         run.ema.update()
     run.precision.went_well()
     progress.updates += 1
-    progress.step += 1
-    progress.position = start + plan.batch_samples
-    run.taken.extend(taken)
+    run.move_on(taken, start)
     _record(run, meter, totals.loss / totals.count, multiplier, norm)
     return totals
 
@@ -125,9 +123,7 @@ def _not_finite(run: Run, totals: Totals, taken: list[Loaded], start: int) -> To
     """Tell an fp16 overflow, which only wants a smaller scale, from a number that is really broken."""
     if run.precision.is_scaled and math.isfinite(totals.loss) and run.precision.scale > 1:
         run.precision.overflowed()
-        run.progress.step += 1
-        run.progress.position = start + run.plan.batch_samples
-        run.taken.extend(taken)
+        run.move_on(taken, start)
     else:
         guard.answer(run, taken, start, "gradient" if math.isfinite(totals.loss) else "loss")
     return totals

@@ -19,6 +19,7 @@ UInt64 = NDArray[np.uint64]
 
 _ROUNDS = 6
 _MASK = (1 << 64) - 1
+_LEDGER_PARTS = 256
 
 
 def mix(values: UInt64) -> UInt64:
@@ -143,3 +144,29 @@ def expected_ledger(order: Order, position: int, skips: list[tuple[int, int]]) -
             places = places[(places < lo) | (places >= hi)]
         total += ledger_of(*order.samples(places))
     return total & _MASK
+
+
+class Ledger:
+    """This rank's share of the ledger since it was last settled; takes one append a micro-batch."""
+
+    def __init__(self) -> None:
+        self._sum = 0
+        self._parts: list[tuple[Int64, Int64]] = []
+
+    def add(self, ids: Int64, epochs: Int64) -> None:
+        """Note samples that were trained on. The mixing is done for many micro-batches at once."""
+        self._parts.append((ids, epochs))
+        if len(self._parts) >= _LEDGER_PARTS:
+            self._mix()
+
+    def settle(self) -> int:
+        """Return the fingerprint of what was noted, and begin anew."""
+        self._mix()
+        total, self._sum = self._sum, 0
+        return total
+
+    def _mix(self) -> None:
+        if self._parts:
+            ids, epochs = (np.concatenate(each) for each in zip(*self._parts, strict=True))
+            self._sum = (self._sum + ledger_of(ids, epochs)) & _MASK
+            self._parts.clear()

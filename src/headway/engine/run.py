@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from headway.engine.ema import Ema
 from headway.engine.loader import Loaded, load
 from headway.engine.meter import Meter
 from headway.engine.optim import Optimizer
-from headway.engine.order import Share
+from headway.engine.order import Ledger, Share
 from headway.engine.parallel import Layout, Ranks
 from headway.engine.precision import Precision
 from headway.engine.report import Reporter
@@ -72,8 +72,8 @@ class Run:
     reporter: Reporter
     is_stop_wanted: Callable[[], bool]
     progress: Progress = field(default_factory=Progress)
-    taken: list[Loaded] = field(default_factory=list)
-    """What this rank has trained on since the ledger was last brought up to date."""
+    ledger: Ledger = field(default_factory=Ledger)
+    """What this rank has trained on since the run's ledger was last brought up to date."""
     measures: dict[str, float] = field(default_factory=dict)
     """What the last validation found, at `measured_step`."""
     measured_step: int | None = None
@@ -88,6 +88,13 @@ class Run:
         """This rank's part of every step."""
         plan = self.plan
         return Share(self.ranks.rank, self.ranks.world_size, plan.micro_batch, plan.accumulation)
+
+    def move_on(self, taken: Sequence[Loaded], start: int) -> None:
+        """Note a step's samples as used up and stand behind them."""
+        for part in taken:
+            self.ledger.add(part.ids, part.epochs)
+        self.progress.step += 1
+        self.progress.position = start + self.plan.batch_samples
 
     def open_data(self) -> None:
         """Load from where the run stands."""

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from headway.checkpoint import Manifest, find_resumable, read_manifest
 from headway.checkpoint.state import Piece, pieces_of_tensor, restore, split_replicated
 from headway.engine.optim import Adam
-from headway.engine.order import ledger_of, mix_one
+from headway.engine.order import mix_one
 from headway.engine.run import Progress, Run
 from headway.errors import CheckpointError, TrainError
 
@@ -107,8 +107,7 @@ def _load(run: Run, path: Path, manifest: Manifest) -> None:
 
 def _settle_ledger(run: Run) -> None:
     """Add what all ranks have taken since last time to the ledger."""
-    mine = sum(ledger_of(part.ids, part.epochs) for part in run.taken)
-    run.taken.clear()
+    mine = run.ledger.settle()
     halves = torch.tensor([mine & 0xFFFFFFFF, (mine >> 32) & 0xFFFFFFFF], dtype=torch.int64, device=run.ranks.device)
     if run.ranks.world_size > 1:
         dist.all_reduce(halves)

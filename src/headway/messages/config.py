@@ -135,7 +135,7 @@ TEXTS: dict[str, Text] = {
         zh_hint="直接写出该字符",
     ),
     # kinds of value
-    "config/type-bool": Text(en="true or false", zh="true 或 false"),
+    "config/type-bool": Text(en="true or false", zh="布尔值（true 或 false）"),
     "config/type-int": Text(en="a whole number{bounds}", zh="整数{bounds}"),
     "config/type-float": Text(en="a number{bounds}", zh="数值{bounds}"),
     "config/type-text": Text(en="a text", zh="字符串"),
@@ -144,9 +144,9 @@ TEXTS: dict[str, Text] = {
     "config/type-table": Text(en="a table", zh="表"),
     "config/type-any": Text(en="any value", zh="任意值"),
     "config/type-section": Text(en="a section", zh="一个小节"),
-    "config/type-word": Text(en="{choices}", zh="{choices}"),
+    "config/type-word": Text(en="{choices}", zh="“{choices}”"),
     "config/type-choice": Text(en="one of {choices}", zh="以下之一（{choices}）"),
-    "config/type-or": Text(en="{left} or {right}", zh="{left} 或 {right}"),
+    "config/type-or": Text(en="{left} or {right}", zh="{left}，或{right}"),
     # presets and recipes
     "config/no-preset": Text(
         en="recipe {recipe} has no preset {name}",
@@ -494,11 +494,13 @@ TEXTS: dict[str, Text] = {
     "config/help-json": Text(en="print one JSON object", zh="输出一个 JSON 对象"),
     "config/help-origins": Text(en="say after each value where it came from", zh="在每个值后注明来源"),
     "config/help-recipe": Text(en="recipe that has the key", zh="所查的键属于哪个配方"),
-    "config/warning": Text(en="warning", zh="警告"),
+    "config/warning": Text(en="warning: {text}", zh="警告：{text}"),
     "config/label-type": Text(en="takes", zh="取值"),
     "config/label-default": Text(en="default", zh="默认"),
     "config/label-required": Text(en="must be set", zh="必须设置"),
     "config/label-aliases": Text(en="in the guide", zh="指南中称为"),
     "config/label-preset": Text(en="preset {name}", zh="预设 {name}"),
+    "config/row": Text(en="  {label}: {value}", zh="  {label}：{value}"),
+    "config/value-of-recipe": Text(en="{value} (recipe {name})", zh="{value}（配方 {name}）"),
     "config/label-set": Text(en="set it", zh="设置方法"),
 }

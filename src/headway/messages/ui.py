@@ -33,7 +33,10 @@ TEXTS: dict[str, Text] = {
     "ui/runs-loss": Text(en="loss", zh="损失"),
     "ui/runs-rate": Text(en="speed", zh="速度"),
     "ui/runs-age": Text(en="started", zh="开始于"),
-    "ui/runs-ago": Text(en="{age} ago", zh="{age} 前"),
+    "ui/ago-s": Text(en="{num} s ago", zh="{num} 秒前"),
+    "ui/ago-min": Text(en="{num} min ago", zh="{num} 分钟前"),
+    "ui/ago-h": Text(en="{num} h ago", zh="{num} 小时前"),
+    "ui/ago-d": Text(en="{num} d ago", zh="{num} 天前"),
     "ui/runs-size": Text(en="checkpoints", zh="检查点"),
     "ui/runs-empty": Text(
         en="no runs in {out} yet; start one: headway train", zh="{out} 中还没有训练；开始训练：headway train"

@@ -54,7 +54,7 @@ _DOUBLE = re.compile(rf"[{_FULL}] |[{_CJK}] +[{_CJK}{_FULL}]")
 
 def load_catalogue() -> dict[str, dict[str, Text]]:
     """Return the texts of every stage."""
-    names = [module.name for module in pkgutil.iter_modules(messages.__path__)]
+    names = [module.name for module in pkgutil.iter_modules(messages.__path__) if module.name != "keys"]
     return {name: importlib.import_module(f"headway.messages.{name}").TEXTS for name in names}
 
 

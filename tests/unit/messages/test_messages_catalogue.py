@@ -32,6 +32,7 @@ COMPUTED = {
     "report/row-": "rows of a table, in a loop",
     "report/share-": "parts of the wall time, by their columns",
     "report/verdict-": "states of a run",
+    "ui/ago-": "units of time, in a loop",
     "ui/phase-": "phases of a rank, by the heartbeat's names",
     "ui/runs-": "columns of a table, in a loop",
     "ui/state-": "states of a run",

@@ -74,5 +74,5 @@ def age_text(started: float | None, now: float) -> str:
     ago = max(0.0, now - started)
     for unit, seconds in (("d", 86_400), ("h", 3600), ("min", 60)):
         if ago >= seconds:
-            return say("ui/runs-ago", age=f"{ago / seconds:.0f} {unit}")
-    return say("ui/runs-ago", age=f"{ago:.0f} s")
+            return say(f"ui/ago-{unit}", num=f"{ago / seconds:.0f}")
+    return say("ui/ago-s", num=f"{ago:.0f}")
