@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from headway.config import LoadedConfig
 from headway.launch import Nursery, Outcome, detach, failure_text, launch_run, start_nursery
 from headway.messages import language, say
 from headway.plan import Plan
+from headway.recipes import find_recipe
 from headway.telemetry import RunDir, read_beat, read_json, run_state
 from headway.ui.console import RunConsole
 
@@ -64,7 +66,7 @@ def detach_run(run: RunDir) -> int:
         click.echo((run.root / "supervisor.log").read_text(encoding="utf-8", errors="replace").rstrip(), err=True)
         return started.exit_code
     click.echo(say("cli/detached", run=run.name))
-    click.echo(say("cli/detached-next", run=run.name))
+    click.echo(say("cli/next", command=typed("watch", run)))
     return 0
 
 
@@ -85,11 +87,19 @@ def _say_end(run: RunDir, outcome: Outcome, gains: Sequence[Any], stream: TextIO
         lines.append(say(code, name=gain.best.name, value=f"{gain.best.value:.4f}", share=share, **base))
     lines.append(say("console/end-report", path=run.report))
     if outcome.state == "done":
-        lines.append(say("console/end-next-predict", run=run.name))
+        can_predict = find_recipe(read_json(run.job)["recipe"]).predict is not None
+        lines.append(say("cli/next", command=typed("predict" if can_predict else "eval", run)))
     else:
-        lines += [say("console/end-next-resume", run=run.name), "", *failure_text(outcome)]
+        lines += [say("cli/next", command=typed("resume", run)), "", *failure_text(outcome)]
     stream.write("\n".join(lines) + "\n")
     stream.flush()
+
+
+def typed(command: str, run: RunDir) -> str:
+    """Return a command ready to type: by its path where `headway` alone would not be found."""
+    program = "headway" if shutil.which("headway") else os.path.relpath(Path(sys.executable).parent / "headway")
+    is_usual = run.root.parent.resolve() == Path("runs").resolve()
+    return f"{program} {command} {run.name if is_usual else run.root}"
 
 
 def describe_command() -> dict[str, Any]:

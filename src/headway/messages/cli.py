@@ -220,7 +220,7 @@ RUN 是训练目录、训练名或名字的一部分；省略时取最新的训�
         zh_hint="继续训练更多步：headway resume {run} steps={more}",
     ),
     "cli/detached": Text(en="run {run} trains in the background", zh="训练 {run} 已转入后台"),
-    "cli/detached-next": Text(en="next: headway watch {run}", zh="下一步：headway watch {run}"),
+    "cli/next": Text(en="next: {command}", zh="下一步：{command}"),
     # eval, predict
     "cli/eval-help": Text(
         en="""Measure a trained model on the validation data, from its newest or best checkpoint.

@@ -41,6 +41,4 @@ TEXTS = {
         zh="{name} {value}，比 {baseline} 基线 {baseline_value} 差 {share}",
     ),
     "console/end-report": Text(en="report: {path}", zh="报告：{path}"),
-    "console/end-next-predict": Text(en="next: headway predict {run}", zh="下一步：headway predict {run}"),
-    "console/end-next-resume": Text(en="next: headway resume {run}", zh="下一步：headway resume {run}"),
 }

@@ -1,0 +1,446 @@
+"""Shell text into words and operators. Nothing is expanded here and nothing is ever run.
+
+The rules are those of bash, with four slips of authors read as they were meant and noted: blanks or a comment behind a
+backslash, a comment line between continued lines, a line that begins with an option, and `<place>` or `[a|b]` where
+bash would see a redirect or a pipe.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Literal
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_BAD_CONTINUATION = re.compile(r"\\[ \t]+(?:#[^\n]*)?(?=\n|\Z)|\\\Z")
+_PLACEHOLDER = re.compile(r"<[^\W\d][^<>\n;&\"'`$]{0,80}(?<! )>|<[^\W\d]>")
+_CHOICE = re.compile(r"\[[^\[\]\s;&|]+(?:\|[^\[\]\s;&|]+)+\]|\{[^{}\s;&|,]+(?:\|[^{}\s;&|,]+)+\}")
+_OPTION_LINE = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*--?[A-Za-z]")
+_REDIRECT = re.compile(r"(?:&>>|&>|<<<|<<-|<<|>>|>&|<&|>\||<>|>|<)")
+_CONTROL = re.compile(r"(?:&&|\|\||;;&?|;&|\|&|[|&;()])")
+_HEREDOC = re.compile(r"[ \t]*(?:'([^'\n]*)'|\"([^\"\n]*)\"|([^\s;&|<>()]+))")
+
+Kind = Literal["text", "variable", "command", "arithmetic"]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a word: plain text, or something the shell would replace."""
+
+    kind: Kind
+    raw: str
+    """The text, or the expression as written."""
+    is_quoted: bool = False
+    name: str = ""
+    """Of a variable."""
+    rest: str = ""
+    """What follows the name inside `${…}`, or the inside of `$(…)` and `$((…))`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word, as it was written."""
+
+    pieces: tuple[Piece, ...]
+    line: int
+    array: tuple[Word, ...] | None = None
+    """The elements of `NAME=(…)`; the pieces hold `NAME=`."""
+
+    @property
+    def plain(self) -> str | None:
+        """The text if nothing of it is quoted or replaced, as keywords and names must be."""
+        if self.array is not None or any(piece.kind != "text" or piece.is_quoted for piece in self.pieces):
+            return None
+        return "".join(piece.raw for piece in self.pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """A sign between words; a redirect holds its target or the text of its heredoc."""
+
+    sign: str
+    line: int
+    is_redirect: bool = False
+    target: Word | None = None
+    body: str | None = None
+
+
+Token = Word | Operator
+
+
+@dataclass(frozen=True, slots=True)
+class Slip:
+    """Something the author did not mean as written."""
+
+    code: str
+    line: int
+
+
+@dataclass(slots=True)
+class Lexed:
+    """The tokens of a text and the slips in it."""
+
+    tokens: list[Token] = field(default_factory=list)
+    slips: list[Slip] = field(default_factory=list)
+
+
+def read_words(text: str, first_line: int = 1) -> Lexed:
+    """Return the words and operators of a shell text; a line break is the operator `\\n`."""
+    return _Lexer(text, first_line).read()
+
+
+class _Lexer:
+    """One pass over one text. The position only ever moves forward, so the time is bounded by the length."""
+
+    def __init__(self, text: str, first_line: int) -> None:
+        self.text, self.at, self.line = text, 0, first_line
+        self.out = Lexed()
+        self.literal_until = 0
+        self.is_continued = False
+        self.heredocs: list[tuple[int, str, bool]] = []
+
+    def read(self) -> Lexed:
+        while self.at < len(self.text):
+            self._step()
+        return self.out
+
+    def _step(self) -> None:
+        char = self.text[self.at]
+        if char in " \t\r\f\v\u00a0\u3000":
+            self.at += 1
+        elif char == "\n":
+            self._end_line()
+        elif char == "\\" and self._skip_continuation():
+            self.is_continued = True
+        elif char == "#":
+            self._skip_comment()
+        elif self._is_operator():
+            self._read_operator()
+        else:
+            self.out.tokens.append(self._read_word())
+            self.is_continued = False
+
+    def _end_line(self) -> None:
+        line = self.line
+        self.at += 1
+        self.line += 1
+        self.is_continued = False
+        if self.heredocs:
+            self._read_heredocs()
+        elif self._has_command() and _OPTION_LINE.match(self.text, self.at):
+            self.out.slips.append(Slip("adopt/slip-no-backslash", line))
+            return
+        self.out.tokens.append(Operator("\n", line))
+
+    def _has_command(self) -> bool:
+        """Whether words of a command stand open before this place, so that an option can belong to them."""
+        words: list[Word] = []
+        for token in reversed(self.out.tokens[-400:]):
+            if isinstance(token, Operator) and not token.is_redirect:
+                break
+            if isinstance(token, Operator):
+                return False
+            words.append(token)
+        return bool(words) and not (words[-1].plain or "x").startswith("-")
+
+    def _skip_continuation(self) -> bool:
+        if self.text.startswith("\\\n", self.at):
+            self.at += 2
+            self.line += 1
+            return True
+        match = _BAD_CONTINUATION.match(self.text, self.at)
+        if not match:
+            return False
+        if match.end() < len(self.text):
+            self.out.slips.append(Slip("adopt/slip-after-backslash", self.line))
+            self.line += 1
+        self.at = match.end() + 1
+        return True
+
+    def _skip_comment(self) -> None:
+        end = self.text.find("\n", self.at)
+        end = len(self.text) if end < 0 else end
+        comment = self.text[self.at : end].rstrip()
+        self.at = end
+        if self.is_continued and end < len(self.text):
+            # Bash ends the command here; whoever comments out one of several continued lines does not mean that.
+            if comment.endswith("\\") or _OPTION_LINE.match(self.text, end + 1):
+                self.out.slips.append(Slip("adopt/slip-comment-inside", self.line))
+                self.at += 1
+                self.line += 1
+            else:
+                self.is_continued = False
+
+    def _is_operator(self) -> bool:
+        if self.at < self.literal_until:
+            return False
+        char = self.text[self.at]
+        if char in "|&;()":
+            return True
+        if char not in "<>":
+            return False
+        if char == "<" and (match := _PLACEHOLDER.match(self.text, self.at)):
+            self.literal_until = match.end()
+            return False
+        return not self.text.startswith(("<(", ">("), self.at)
+
+    def _read_operator(self) -> None:
+        line = self.line
+        self.is_continued = False
+        match = _REDIRECT.match(self.text, self.at)
+        if match is None:
+            match = _CONTROL.match(self.text, self.at)
+            assert match is not None, "an operator begins with a sign"
+            self.at = match.end()
+            self.out.tokens.append(Operator(match[0], line))
+            return
+        self.at = match.end()
+        sign = match[0]
+        if sign in ("<<", "<<-"):
+            self._note_heredoc(sign, line)
+            return
+        while self.at < len(self.text) and self.text[self.at] in " \t":
+            self.at += 1
+        is_word = self.at < len(self.text) and self.text[self.at] not in "\n|&;()<>#"
+        target = self._read_word() if is_word else None
+        self.out.tokens.append(Operator(sign, line, is_redirect=True, target=target))
+
+    def _note_heredoc(self, sign: str, line: int) -> None:
+        match = _HEREDOC.match(self.text, self.at)
+        if match is None:
+            return
+        self.at = match.end()
+        mark = next(part for part in match.groups() if part is not None).replace("\\", "")
+        self.heredocs.append((len(self.out.tokens), mark, sign == "<<-"))
+        self.out.tokens.append(Operator(sign, line, is_redirect=True))
+
+    def _read_heredocs(self) -> None:
+        for place, mark, is_dashed in self.heredocs:
+            body: list[str] = []
+            while self.at < len(self.text):
+                end = self.text.find("\n", self.at)
+                end = len(self.text) if end < 0 else end
+                one = self.text[self.at : end]
+                self.at = min(end + 1, len(self.text))
+                self.line += 1
+                one = one.lstrip("\t") if is_dashed else one
+                if one.rstrip("\r") == mark:
+                    break
+                body.append(one)
+            old = self.out.tokens[place]
+            self.out.tokens[place] = Operator(
+                old.sign if isinstance(old, Operator) else "<<", old.line, is_redirect=True, body="\n".join(body) + "\n"
+            )
+        self.heredocs = []
+
+    # words
+
+    def _read_word(self) -> Word:
+        line, pieces, plain = self.line, [], []  # type: int, list[Piece], list[str]
+
+        def flush() -> None:
+            if plain:
+                pieces.append(Piece("text", "".join(plain)))
+                plain.clear()
+
+        while self.at < len(self.text):
+            char = self.text[self.at]
+            if char in " \t\n\r\f\v\u00a0\u3000":
+                break
+            if char == "(" and not pieces and _ASSIGNMENT.fullmatch("".join(plain)) and self.at >= self.literal_until:
+                flush()
+                return Word(tuple(pieces), line, array=self._read_array())
+            if char in "[{" and (match := _CHOICE.match(self.text, self.at)):
+                self.literal_until = max(self.literal_until, match.end())
+            if self._ends_word(char, plain, has_pieces=bool(pieces)):
+                break
+            if char == "\\":
+                if self._skip_continuation():
+                    self.is_continued = True
+                    if self.at < len(self.text) and self.text[self.at] == "#":
+                        break
+                    continue
+                plain.append(self.text[self.at + 1 : self.at + 2])
+                self.at += 2
+            elif char == "'":
+                flush()
+                pieces.append(self._read_single())
+            elif char == '"':
+                flush()
+                pieces.extend(self._read_double())
+            elif char == "`" or (char in "<>" and self.at >= self.literal_until):
+                flush()
+                pieces.append(self._read_command(is_quoted=False))
+            elif char == "$" and (piece := self._read_dollar(is_quoted=False)):
+                flush()
+                pieces.append(piece)
+            else:
+                plain.append(char)
+                self.at += 1
+        flush()
+        return Word(tuple(pieces), line)
+
+    def _ends_word(self, char: str, plain: list[str], *, has_pieces: bool) -> bool:
+        if char not in "|&;()<>" or not self._is_operator():
+            return False
+        if char in "<>" and plain and not has_pieces and "".join(plain).isdigit():
+            # `2>`: the number belongs to the redirect and is of no interest.
+            plain.clear()
+        return True
+
+    def _read_array(self) -> tuple[Word, ...]:
+        self.at += 1
+        words: list[Word] = []
+        while self.at < len(self.text) and self.text[self.at] != ")":
+            char = self.text[self.at]
+            if char in " \t\r\n\u00a0":
+                self.line += char == "\n"
+                self.at += 1
+            elif char == "#":
+                end = self.text.find("\n", self.at)
+                self.at = len(self.text) if end < 0 else end
+            elif char in "|&;(":
+                self.at += 1
+            elif char == "\\" and self._skip_continuation():
+                continue
+            else:
+                before = self.at
+                words.append(self._read_word())
+                self.at += self.at == before
+        self.at += 1
+        return tuple(words)
+
+    def _read_single(self) -> Piece:
+        end = self.text.find("'", self.at + 1)
+        if end < 0:
+            return self._read_stray()
+        raw = self.text[self.at + 1 : end]
+        self.line += raw.count("\n")
+        self.at = end + 1
+        return Piece("text", raw, is_quoted=True)
+
+    def _read_stray(self) -> Piece:
+        """A quote without its other half: an apostrophe, most likely."""
+        self.out.slips.append(Slip("adopt/slip-open-quote", self.line))
+        self.at += 1
+        return Piece("text", self.text[self.at - 1])
+
+    def _read_double(self) -> list[Piece]:
+        if _closing_quote(self.text, self.at + 1) < 0:
+            return [self._read_stray()]
+        self.at += 1
+        pieces: list[Piece] = []
+        plain: list[str] = []
+        while self.at < len(self.text) and self.text[self.at] != '"':
+            char = self.text[self.at]
+            piece = None
+            if char == "\\" and self.text[self.at + 1 : self.at + 2] in ("$", "`", '"', "\\", "\n"):
+                escaped = self.text[self.at + 1]
+                plain.append("" if escaped == "\n" else escaped)
+                self.line += escaped == "\n"
+                self.at += 2
+                continue
+            if char == "$":
+                piece = self._read_dollar(is_quoted=True)
+            elif char == "`":
+                piece = self._read_command(is_quoted=True)
+            if piece is None:
+                self.line += char == "\n"
+                plain.append(char)
+                self.at += 1
+                continue
+            pieces.append(Piece("text", "".join(plain), is_quoted=True))
+            plain.clear()
+            pieces.append(piece)
+        self.at += 1
+        pieces.append(Piece("text", "".join(plain), is_quoted=True))
+        return pieces
+
+    def _read_dollar(self, *, is_quoted: bool) -> Piece | None:
+        text, at = self.text, self.at
+        after = text[at + 1 : at + 2]
+        if after == "(" or (after == "[" and "]" in text[at + 2 : at + 200]):
+            return self._read_command(is_quoted=is_quoted)
+        if after == "{":
+            end = _closing(text, at + 1, "{", "}")
+            if end < 0:
+                return None
+            return self._take_braces(end, is_quoted=is_quoted)
+        if after == "'" and not is_quoted:
+            self.at += 1
+            return self._read_single()
+        match = _NAME.match(text, at + 1)
+        name = match[0] if match else after if after and after in "0123456789@*#?$!-" else ""
+        if not name:
+            return None
+        self.at = at + 1 + len(name)
+        return Piece("variable", text[at : self.at], is_quoted, name=name)
+
+    def _take_braces(self, end: int, *, is_quoted: bool) -> Piece:
+        raw = self.text[self.at : end + 1]
+        self.line += raw.count("\n")
+        self.at = end + 1
+        inside = raw[2:-1]
+        match = re.match(r"#?(?:[^\W\d]\w*|\d+|[@*#?$!-])", inside)
+        name = match[0] if match else inside
+        return Piece("variable", raw, is_quoted, name=name, rest=inside[len(name) :])
+
+    def _read_command(self, *, is_quoted: bool) -> Piece:
+        text, at = self.text, self.at
+        if text[at] == "`":
+            end = text.find("`", at + 1)
+        elif text.startswith("$[", at):
+            end = text.find("]", at)
+        else:
+            end = _closing(text, at + 1, "(", ")")
+        if end < 0:
+            self.at += 1
+            return Piece("text", text[at], is_quoted)
+        raw = text[at : end + 1]
+        self.line += raw.count("\n")
+        self.at = end + 1
+        if raw.startswith("$[") or (raw.startswith("$((") and raw.endswith("))")):
+            return Piece("arithmetic", raw, is_quoted, rest=raw[3:-2] if raw.startswith("$((") else raw[2:-1])
+        return Piece("command", raw, is_quoted, rest=raw[1:-1] if raw[0] == "`" else raw[2:-1])
+
+
+def _closing_quote(text: str, at: int) -> int:
+    """Return where a double quote ends, or -1; what stands in `$(…)` may hold quotes of its own."""
+    while at < len(text):
+        char = text[at]
+        if char == '"':
+            return at
+        if char == "\\":
+            at += 2
+        elif text.startswith("$(", at):
+            end = _closing(text, at + 1, "(", ")")
+            at = end + 1 if end > 0 else at + 1
+        else:
+            at += 1
+    return -1
+
+
+_REACH = 20_000
+"""Characters a `${…}` or `$(…)` may hold. Without a limit, many open brackets would cost the square of their number."""
+
+
+def _closing(text: str, at: int, opening: str, closing: str) -> int:
+    """Return the place of the bracket that closes the one at a place, or -1."""
+    depth, limit, quote = 0, min(len(text), at + _REACH), ""
+    while at < limit:
+        char = text[at]
+        if char == "\\" and quote != "'":
+            at += 1
+        elif quote:
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        elif char == opening:
+            depth += 1
+        elif char == closing:
+            depth -= 1
+            if depth == 0:
+                return at
+        at += 1
+    return -1

@@ -1,0 +1,57 @@
+"""Reading single printed values: numbers with units, `N/A`, `ERR!`. An absent reading is None, never 0."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+Facts = dict[str, Any]
+"""Facts as they were printed, under the names of docs/decisions/0015. Any: numbers, texts, lists of facts."""
+
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_ABSENT = {"", "n/a", "na", "[n/a]", "not found", "[not found]", "not supported", "[not supported]", "-", "--"}
+_NUMBER = re.compile(r"[+-]?\d{1,18}(?:\.\d{1,9})?")
+_SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50, "e": 1 << 60}
+
+
+def clean(text: str) -> str:
+    """Return the text without terminal escapes, carriage returns and null bytes; trailing blanks stay."""
+    return _ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+
+
+def is_absent(value: str | None) -> bool:
+    """Whether the tool printed that it has no such reading."""
+    word = (value or "").strip().lower()
+    return word in _ABSENT or word.startswith(("[requested functionality", "requested functionality", "[gpu requires"))
+
+
+def text_or_none(value: str | None) -> str | None:
+    """Return the value as printed; None when there is no reading."""
+    return None if value is None or is_absent(value) else value.strip()
+
+
+def whole(value: str | None) -> int | str | None:
+    """Return a whole number; what is no number (`ERR!`) stays as printed."""
+    found = number(value)
+    return int(found) if isinstance(found, float) else found
+
+
+def number(value: str | None) -> float | str | None:
+    """Return the number in front of a unit; what is no number (`ERR!`) stays as printed."""
+    word = text_or_none(value)
+    if word is None:
+        return None
+    found = _NUMBER.match(word)
+    return float(found[0]) if found else word
+
+
+def count_or_none(value: str | None) -> int | None:
+    """Return a whole number, and None for everything else."""
+    found = whole(value)
+    return found if isinstance(found, int) else None
+
+
+def bytes_of(value: object) -> int | None:
+    """Return the bytes of `1.9G`, `63 GiB`, `64M`, `251.61 GB`, `7.692GiB` or `0`; None: not a size."""
+    found = re.fullmatch(r"\s*(\d{1,18}(?:\.\d{1,9})?)\s*([kKmMgGtTpPeE]?)(?:i?[bB])?\s*", str(value))
+    return int(float(found[1]) * _SIZES[found[2].lower()]) if found else None

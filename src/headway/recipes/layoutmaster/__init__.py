@@ -1,0 +1,1 @@
+"""LayoutMaster: a diffusion transformer that moves the layers of a poster to where they belong."""

@@ -1,0 +1,215 @@
+"""A table, a cabinet with an open drawer, a bowl and a hand: two tasks in one scene, so that the sentence matters.
+
+It speaks as LIBERO's simulator does: actions of seven numbers from -1 to 1, observations under LIBERO's names, success
+as the only reward, an end after a number of steps. Physics is a few rules; nothing but the pictures tells where bowl
+and drawer are. Distances are metres.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from headway.recipes.rdt.rotation import axis_angle_of_matrix, matrix_of_axis_angle
+from headway.recipes.rdt.slots import FINGER_M
+
+TASKS = ("close the top drawer of the cabinet", "put the black bowl on top of the cabinet")
+NAMES = ("KITCHEN_close_the_top_drawer_of_the_cabinet", "KITCHEN_put_the_black_bowl_on_top_of_the_cabinet")
+PIXELS = 32
+STEP_M = 0.012
+"""Metres the hand moves for an action of 1, as in LIBERO."""
+STEP_RAD = 0.5
+REACH = 0.2
+CABINET_X, CABINET_HALF = -0.15, np.array([0.04, 0.05])
+CABINET_TOP = 0.14
+DRAWER_OPEN = 0.06
+_SHUT = 0.006
+_SLIP = 0.15
+"""Share of a step by which the hand misses where it was sent: nobody's arm is exact, and demonstrations show repair."""
+_DOWN = matrix_of_axis_angle([np.pi, 0.0, 0.0])
+_JOINTS = np.random.default_rng(7).normal(size=(7, 4)) * [2.0, 2.0, 2.0, 0.5]
+
+Array = npt.NDArray[np.float64]
+Picture = npt.NDArray[np.uint8]
+_Rgb = tuple[float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Everything that can change."""
+
+    hand: Array
+    yaw: float
+    opening: float
+    """Of the gripper, 0 to 1."""
+    cabinet_y: float
+    drawer: float
+    """How far the drawer stands out."""
+    bowl: Array
+    is_held: bool = False
+
+    @property
+    def drawer_front(self) -> float:
+        """X of the drawer's front."""
+        return float(CABINET_X + CABINET_HALF[0] + self.drawer)
+
+    @property
+    def cabinet_top(self) -> Array:
+        """Middle of the cabinet's top."""
+        return np.array([CABINET_X, self.cabinet_y, CABINET_TOP])
+
+
+@dataclass
+class TableWorld:
+    """One episode of one task."""
+
+    task: int
+    seed: int
+    horizon: int = 200
+    scene: Scene = field(init=False)
+    steps: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        self._rng = np.random.default_rng([self.seed, self.task])
+        draw = self._rng.uniform
+        self.scene = Scene(
+            hand=np.array([draw(0.0, 0.1), draw(-0.1, 0.1), draw(0.16, 0.2)]),
+            yaw=draw(-0.1, 0.1),
+            opening=1.0,
+            cabinet_y=draw(-0.12, 0.12),
+            drawer=draw(0.8, 1.0) * DRAWER_OPEN,
+            bowl=np.array([draw(0.02, 0.16), draw(-0.16, 0.16), 0.02]),
+        )
+
+    @property
+    def instruction(self) -> str:
+        """The sentence of this task."""
+        return TASKS[self.task]
+
+    def step(self, action: npt.ArrayLike) -> bool:
+        """Carry out one action; return whether the task is solved. Past the horizon this is an error, as in LIBERO."""
+        if self.steps >= self.horizon:
+            raise RuntimeError("executing action in terminated episode")
+        self.steps += 1
+        a = np.clip(np.asarray(action, np.float64), -1, 1)
+        slip = self._rng.normal(size=3) * _SLIP * np.abs(a[:3]).max()
+        self.scene = advance(self.scene, a, slip)
+        return self.is_solved
+
+    @property
+    def is_solved(self) -> bool:
+        """Whether the drawer is shut, or the bowl stands on the cabinet and nothing holds it."""
+        now = self.scene
+        if self.task == 0:
+            return now.drawer < _SHUT
+        return not now.is_held and bool(now.bowl[2] >= CABINET_TOP)
+
+    def observe(self) -> dict[str, Array | Picture]:
+        """Return what LIBERO's observation holds at one moment."""
+        now = self.scene
+        turn = _DOWN @ matrix_of_axis_angle([0.0, 0.0, now.yaw])
+        ori = axis_angle_of_matrix(turn)
+        joints = _JOINTS @ np.array([*now.hand, now.yaw]) + self._rng.normal(size=7) * 0.002
+        return {
+            "agentview_rgb": draw_agentview(now),
+            "eye_in_hand_rgb": draw_hand_view(now),
+            "joint_states": joints,
+            "gripper_states": np.array([now.opening, -now.opening]) * FINGER_M,
+            "ee_pos": now.hand.copy(),
+            "ee_ori": ori,
+            "ee_states": np.concatenate([now.hand, ori]),
+        }
+
+
+def advance(now: Scene, action: Array, slip: Array) -> Scene:
+    """Return the scene one action later."""
+    low, high = np.array([-REACH, -REACH, 0.0]), np.array([REACH, REACH, 0.25])
+    hand = np.clip(now.hand + STEP_M * (action[:3] + slip), low, high)
+    turn = matrix_of_axis_angle(STEP_RAD * action[3:6])
+    yaw = float(np.clip(now.yaw + np.arctan2(turn[1, 0], turn[0, 0]), -1.5, 1.5))
+    opening = float(np.clip(now.opening + (0.25 if action[6] < 0 else -0.25), 0, 1))
+    drawer = now.drawer
+    meets = abs(hand[1] - now.cabinet_y) < 0.035 and hand[2] < 0.09 and now.hand[0] >= now.drawer_front - 1e-6
+    if meets and hand[0] < now.drawer_front:
+        drawer = max(0.0, now.drawer - (now.drawer_front - float(hand[0])))
+    near = bool(np.linalg.norm(hand - now.bowl) < 0.03)
+    is_held = opening < 0.6 if now.is_held else (opening < 0.4 and now.opening > opening and near)
+    bowl = hand.copy() if is_held else now.bowl
+    if now.is_held and not is_held:
+        over = np.abs(bowl[:2] - now.cabinet_top[:2]) < CABINET_HALF
+        bowl = np.array([bowl[0], bowl[1], CABINET_TOP if over.all() and bowl[2] > CABINET_TOP - 0.02 else 0.02])
+    return replace(now, hand=hand, yaw=yaw, opening=opening, drawer=drawer, bowl=bowl, is_held=is_held)
+
+
+def draw_agentview(now: Scene) -> Picture:
+    """Return the table from above, a little aslant: height moves a thing up in the picture."""
+    return _paint(now, centre=np.array([0.0, 0.0]), half=0.24, tilt=0.25)
+
+
+def draw_hand_view(now: Scene) -> Picture:
+    """Return what a camera beside the fingers sees: the same from near, centred under the hand."""
+    return _paint(now, centre=now.hand[:2], half=0.1, tilt=0.0)
+
+
+def _paint(now: Scene, *, centre: Array, half: float, tilt: float) -> Picture:
+    picture = np.full((PIXELS, PIXELS, 3), 0.72)
+    front = now.drawer_front
+    cabinet = now.cabinet_top
+    things: list[tuple[Array, Array, _Rgb]] = [
+        (np.array([(front + CABINET_X) / 2, cabinet[1], 0.05]), np.array([(front - CABINET_X) / 2, 0.035]), (0.9, 0.8, 0.1)),
+        (cabinet, CABINET_HALF, (0.2, 0.3, 0.85)),
+        (now.bowl, np.array([0.022, 0.022]), (0.05, 0.05, 0.05)),
+    ]
+    fingers = 0.008 + 0.014 * now.opening
+    for side in (-1, 1):
+        place = now.hand + [0.0, side * fingers, 0.0]
+        things.append((place, np.array([0.012, 0.006]), (0.1, 0.8, 0.25)))
+    for place, size, colour in things:
+        seen = place[:2] + [0.0, tilt * place[2]]
+        across = _cover(seen[0] - size[0], seen[0] + size[0], centre[0], half)
+        along = _cover(seen[1] - size[1], seen[1] + size[1], centre[1], half)
+        cover = (along[:, None] * across[None, :])[..., None]
+        picture = picture * (1 - cover) + np.asarray(colour) * cover
+    return (picture * 255 + 0.5).astype(np.uint8)
+
+
+def _cover(start: float, end: float, centre: float, half: float) -> Array:
+    """Return how much of each pixel lies between two coordinates; part-covered pixels tell the place finely."""
+    scale = PIXELS / (2 * half)
+    first, last = (start - centre + half) * scale, (end - centre + half) * scale
+    edges = np.arange(PIXELS)
+    return np.asarray(np.clip(np.minimum(edges + 1, last) - np.maximum(edges, first), 0, 1))
+
+
+def show_way(world: TableWorld) -> Array:
+    """Return what the demonstrator does now: it sees the scene itself and has no memory."""
+    now = world.scene
+    goal, yaw, grip = _aim_drawer(now) if world.task == 0 else _aim_bowl(now)
+    move = np.clip((goal - now.hand) / (2.5 * STEP_M), -1, 1)
+    turn = np.clip((yaw - now.yaw) / (4 * STEP_RAD), -0.2, 0.2)
+    return np.array([*move, 0.0, 0.0, turn, grip])
+
+
+def _aim_drawer(now: Scene) -> tuple[Array, float, float]:
+    front = np.array([now.drawer_front + 0.02, now.cabinet_y, 0.05])
+    off = np.abs(front - now.hand)
+    if (off[1] < 0.015 and off[2] < 0.02 and now.hand[0] < front[0] + 0.02) or now.drawer < _SHUT:
+        # Push on until well inside, then hold still.
+        goal = np.array([CABINET_X + CABINET_HALF[0] - 0.008, now.cabinet_y, 0.05])
+        return (goal if now.drawer >= _SHUT / 2 else now.hand), 0.0, 1.0
+    return front, 0.0, 1.0
+
+
+def _aim_bowl(now: Scene) -> tuple[Array, float, float]:
+    if now.is_held:
+        over = now.cabinet_top + [0.0, 0.0, 0.03]
+        is_there = np.linalg.norm(over - now.hand) < 0.015
+        # Rise first: the way over the cabinet's edge is not through it.
+        goal = over if now.hand[2] > 0.1 else np.array([*(0.5 * (now.hand[:2] + over[:2])), over[2]])
+        return goal, 0.0, -1.0 if is_there else 1.0
+    if now.bowl[2] >= CABINET_TOP:
+        return now.hand, 0.0, -1.0
+    is_there = np.linalg.norm(now.bowl - now.hand) < 0.012
+    return now.bowl, 0.3, 1.0 if is_there else -1.0
