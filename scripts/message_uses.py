@@ -77,12 +77,16 @@ def uses_in(source: str, name: str, stages: frozenset[str]) -> list[Use]:
     told: dict[ast.AST, tuple[str, frozenset[str] | None]] = {}
     for scope in ast.walk(tree):
         if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module):
-            for call in _calls(scope):
-                for node in _codes_given(call):
-                    told[node] = (_callee(call), _facts(call, _tables(scope, call.lineno)))
+            kept = _kept(scope)
+            for call in filter(_speaks, _calls(scope)):
+                before = [(name, value) for line, name, value in kept if line < call.lineno]
+                for node in _codes_given(call, dict(before)):
+                    told[node] = (_callee(call), _facts(call, _tables(before)))
     uses = []
     parts = {part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
     for node in ast.walk(tree):
+        if not isinstance(node, ast.Constant | ast.JoinedStr):
+            continue
         text = _text(node)
         if text is None or node in parts or text.partition("/")[0] not in stages:
             continue
@@ -121,28 +125,31 @@ def _callee(call: ast.Call) -> str:
     return call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
 
 
-def _is_error(name: str) -> bool:
-    return name.endswith("Error") or name == "StoppedForGood"
-
-
-def _codes_given(call: ast.Call) -> list[ast.AST]:
-    """Return the code literals among the arguments of a call that speaks, carries or raises."""
+def _speaks(call: ast.Call) -> bool:
     name = _callee(call)
-    given: list[ast.AST] = []
-    if name in SPEAKERS | CARRIERS or _is_error(name):
-        given += call.args
-        given += [word.value for word in call.keywords if word.arg == "code"]
+    return name in SPEAKERS | CARRIERS or name.endswith("Error") or name == "StoppedForGood"
+
+
+def _codes_given(call: ast.Call, values: Mapping[str, ast.AST]) -> list[ast.AST]:
+    """Return the code literals among the arguments of a call that speaks, carries or raises; names are looked up."""
+    given: list[ast.AST] = [*call.args, *(word.value for word in call.keywords if word.arg == "code")]
+    given = [values.get(node.id, node) if isinstance(node, ast.Name) else node for node in given]
     both_ways = [side for node in given if isinstance(node, ast.IfExp) for side in (node.body, node.orelse)]
     return [node for node in (*given, *both_ways) if isinstance(node, ast.Constant | ast.JoinedStr)]
 
 
-def _tables(scope: ast.AST, before_line: int) -> dict[str, frozenset[str] | None]:
-    """Return the keys of every dict that a scope has built from literals and kept under a name before a line."""
+def _kept(scope: ast.AST) -> list[tuple[int, str, ast.AST]]:
+    """Return the plain assignments of a scope: line, name and value, in their order."""
+    nodes = [node for node in ast.walk(scope) if isinstance(node, ast.Assign) and len(node.targets) == 1]
+    found = [(node.lineno, node.targets[0].id, node.value) for node in nodes if isinstance(node.targets[0], ast.Name)]
+    return sorted(found, key=lambda one: one[0])
+
+
+def _tables(before: list[tuple[str, ast.AST]]) -> dict[str, frozenset[str] | None]:
+    """Return the keys of every dict that was built from literals and kept under a name."""
     found: dict[str, frozenset[str] | None] = {}
-    kept = [node for node in ast.walk(scope) if isinstance(node, ast.Assign) and node.lineno < before_line]
-    for node in sorted(kept, key=lambda node: node.lineno):
-        if len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            found[node.targets[0].id] = _keys(node.value, found)
+    for name, value in before:
+        found[name] = _keys(value, found)
     return found
 
 

@@ -16,10 +16,13 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _BAD_CONTINUATION = re.compile(r"\\[ \t]+(?:#[^\n]*)?(?=\n|\Z)|\\\Z")
 _PLACEHOLDER = re.compile(r"<[^\W\d][^<>\n;&\"'`$]{0,80}(?<! )>|<[^\W\d]>")
 _CHOICE = re.compile(r"\[[^\[\]\s;&|]+(?:\|[^\[\]\s;&|]+)+\]|\{[^{}\s;&|,]+(?:\|[^{}\s;&|,]+)+\}")
-_OPTION_LINE = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*--?[A-Za-z]")
+_OPTION_LINE = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n){0,20}[ \t]*--?[A-Za-z]")
 _REDIRECT = re.compile(r"(?:&>>|&>|<<<|<<-|<<|>>|>&|<&|>\||<>|>|<)")
 _CONTROL = re.compile(r"(?:&&|\|\||;;&?|;&|\|&|[|&;()])")
 _HEREDOC = re.compile(r"[ \t]*(?:'([^'\n]*)'|\"([^\"\n]*)\"|([^\s;&|<>()]+))")
+
+_LOOKING = 2_000_000
+"""Characters looked through in vain for closing brackets. Without a limit, many open ones cost the square of their number."""
 
 Kind = Literal["text", "variable", "command", "arithmetic"]
 
@@ -91,7 +94,7 @@ def read_words(text: str, first_line: int = 1) -> Lexed:
 
 
 class _Lexer:
-    """One pass over one text. The position only ever moves forward, so the time is bounded by the length."""
+    """One pass over one text: the position only moves forward, and looking ahead has a budget."""
 
     def __init__(self, text: str, first_line: int) -> None:
         self.text, self.at, self.line = text, 0, first_line
@@ -99,6 +102,7 @@ class _Lexer:
         self.literal_until = 0
         self.is_continued = False
         self.heredocs: list[tuple[int, str, bool]] = []
+        self.looking = _LOOKING
 
     def read(self) -> Lexed:
         while self.at < len(self.text):
@@ -327,7 +331,7 @@ class _Lexer:
         return Piece("text", self.text[self.at - 1])
 
     def _read_double(self) -> list[Piece]:
-        if _closing_quote(self.text, self.at + 1) < 0:
+        if self._closing_quote(self.at + 1) < 0:
             return [self._read_stray()]
         self.at += 1
         pieces: list[Piece] = []
@@ -363,7 +367,7 @@ class _Lexer:
         if after == "(" or (after == "[" and "]" in text[at + 2 : at + 200]):
             return self._read_command(is_quoted=is_quoted)
         if after == "{":
-            end = _closing(text, at + 1, "{", "}")
+            end = self._closing(at + 1, "{", "}")
             if end < 0:
                 return None
             return self._take_braces(end, is_quoted=is_quoted)
@@ -393,7 +397,7 @@ class _Lexer:
         elif text.startswith("$[", at):
             end = text.find("]", at)
         else:
-            end = _closing(text, at + 1, "(", ")")
+            end = self._closing(at + 1, "(", ")")
         if end < 0:
             self.at += 1
             return Piece("text", text[at], is_quoted)
@@ -404,43 +408,42 @@ class _Lexer:
             return Piece("arithmetic", raw, is_quoted, rest=raw[3:-2] if raw.startswith("$((") else raw[2:-1])
         return Piece("command", raw, is_quoted, rest=raw[1:-1] if raw[0] == "`" else raw[2:-1])
 
+    # brackets and quotes that close
 
-def _closing_quote(text: str, at: int) -> int:
-    """Return where a double quote ends, or -1; what stands in `$(…)` may hold quotes of its own."""
-    while at < len(text):
-        char = text[at]
-        if char == '"':
-            return at
-        if char == "\\":
-            at += 2
-        elif text.startswith("$(", at):
-            end = _closing(text, at + 1, "(", ")")
-            at = end + 1 if end > 0 else at + 1
-        else:
-            at += 1
-    return -1
-
-
-_REACH = 20_000
-"""Characters a `${…}` or `$(…)` may hold. Without a limit, many open brackets would cost the square of their number."""
-
-
-def _closing(text: str, at: int, opening: str, closing: str) -> int:
-    """Return the place of the bracket that closes the one at a place, or -1."""
-    depth, limit, quote = 0, min(len(text), at + _REACH), ""
-    while at < limit:
-        char = text[at]
-        if char == "\\" and quote != "'":
-            at += 1
-        elif quote:
-            quote = "" if char == quote else quote
-        elif char in "'\"":
-            quote = char
-        elif char == opening:
-            depth += 1
-        elif char == closing:
-            depth -= 1
-            if depth == 0:
+    def _closing_quote(self, at: int) -> int:
+        """Return where a double quote ends, or -1; what stands in `$(…)` may hold quotes of its own."""
+        began, text = at, self.text
+        while at < len(text) and self.looking > 0:
+            char = text[at]
+            if char == '"':
                 return at
-        at += 1
-    return -1
+            if char == "\\":
+                at += 2
+            elif text.startswith("$(", at):
+                end = self._closing(at + 1, "(", ")")
+                at = end + 1 if end > 0 else at + 1
+            else:
+                at += 1
+        self.looking -= at - began
+        return -1
+
+    def _closing(self, at: int, opening: str, closing: str) -> int:
+        """Return the place of the bracket that closes the one at a place, or -1."""
+        began, depth, quote, text = at, 0, "", self.text
+        while at < len(text) and self.looking > 0:
+            char = text[at]
+            if char == "\\" and quote != "'":
+                at += 1
+            elif quote:
+                quote = "" if char == quote else quote
+            elif char in "'\"":
+                quote = char
+            elif char == opening:
+                depth += 1
+            elif char == closing:
+                depth -= 1
+                if depth == 0:
+                    return at
+            at += 1
+        self.looking -= at - began
+        return -1

@@ -97,7 +97,10 @@ def _say_end(run: RunDir, outcome: Outcome, gains: Sequence[Any], stream: TextIO
 
 def typed(command: str, run: RunDir) -> str:
     """Return a command ready to type: by its path where `headway` alone would not be found."""
-    program = "headway" if shutil.which("headway") else os.path.relpath(Path(sys.executable).parent / "headway")
+    program = "headway"
+    if not shutil.which(program):
+        place = Path(sys.executable).parent / program
+        program = str(place.relative_to(Path.cwd()) if place.is_relative_to(Path.cwd()) else place)
     is_usual = run.root.parent.resolve() == Path("runs").resolve()
     return f"{program} {command} {run.name if is_usual else run.root}"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections.abc import Mapping, Sequence
 
 import click
@@ -30,9 +29,10 @@ _COMMANDS = {
     "export": ("headway.cli.export", "cli/line-export"),
     "ckpt": ("headway.cli.ckpt", "cli/line-ckpt"),
     "config": ("headway.cli.config", "cli/line-config"),
+    "new": ("headway.cli.new", "cli/line-new"),
     "completion": ("headway.cli.completion", "cli/line-completion"),
 }
-_HIDDEN = {"supervise": "headway.cli.supervise"}
+_HIDDEN = {"supervise": "headway.cli.supervise", "guide": "headway.cli.guide"}
 _COLORS = ("auto", "always", "never")
 
 
@@ -90,11 +90,12 @@ def _without(argv: Sequence[str], names: Sequence[str]) -> list[str]:
 def _apply_color(argv: Sequence[str]) -> None:
     """Settle colour once for click and rich: the option, then NO_COLOR and TERM, then the terminal."""
     given = _option_value(argv, "--color")
-    if given == "never" or (given in (None, "auto") and os.environ.get("TERM") == "dumb"):
-        os.environ["NO_COLOR"] = "1"
     if given == "always":
         os.environ.pop("NO_COLOR", None)
         os.environ["FORCE_COLOR"] = "1"
+    elif given == "never" or os.environ.get("TERM") == "dumb" or os.environ.get("NO_COLOR"):
+        os.environ["NO_COLOR"] = "1"
+        os.environ.pop("FORCE_COLOR", None)  # rich would take it for a terminal
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -125,6 +126,8 @@ def _run(given: list[str]) -> int:
     except KeyboardInterrupt:
         return 130
     except Exception:  # border: a bug of ours is told as one, with what a report of it needs
+        import traceback  # 10 ms that only a bug has to pay
+
         traceback.print_exc()
         return _fail(HeadwayError("cli/bug", version=__version__))
     return code if isinstance(code, int) else 0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import click
@@ -49,13 +49,15 @@ def refuse_value(param: click.Parameter, name: str, value: Any) -> UsageError:
         near = _nearest(str(value), choices) or choices[0]
         return UsageError("cli/not-a-choice", name=name, value=value, choices=", ".join(choices), near=near)
     if isinstance(kind, click.Path):
-        return _bad_path(name, Path(str(value)))
+        return _bad_path(name, str(value))
     code = "cli/not-an-integer" if kind.name.startswith("integer") else "cli/not-a-number"
     return UsageError(code, name=name, value=value, bounds=_bounds(kind))
 
 
-def _bad_path(name: str, path: Path) -> UsageError:
-    code = "cli/no-path" if not path.exists() else "cli/path-is-folder" if path.is_dir() else "cli/path-is-file"
+def _bad_path(name: str, path: str) -> UsageError:
+    code = (
+        "cli/path-is-folder" if os.path.isdir(path) else "cli/path-is-file" if os.path.exists(path) else "cli/no-path"
+    )
     return UsageError(code, name=name, path=path)
 
 

@@ -10,12 +10,12 @@ import click
 from headway.cli.go import nursery_for
 from headway.cli.go import supervise as supervise_run
 from headway.cli.resume import reload
-from headway.cli.shape import command
+from headway.cli.shape import argument, command
 from headway.telemetry import RunDir
 
 
 @command("supervise", help="cli/line-train", hidden=True)
-@click.argument("root", type=click.Path(exists=True, path_type=Path))
+@argument("root", type=click.Path(exists=True, path_type=Path))
 def supervise(root: Path) -> int:
     """Supervise a prepared run."""
     run = RunDir(root)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
-Level = Literal["ok", "warn", "stop"]
+Level = Literal["ok", "note", "warn", "stop"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,7 +15,7 @@ class Finding:
 
     code: str
     level: Level
-    """`stop`: the run cannot start like this."""
+    """`stop`: the run cannot start like this; `note`: good to know, nothing has to be done."""
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -32,6 +32,61 @@ class GpuProcess:
     """Its owner; none when the process lives outside this container."""
     name: str | None = None
     held_bytes: int | None = None
+    kind: str | None = None
+    """`C` computes, `G` draws, `C+G` both; none: not told."""
+    age_s: float | None = None
+    """Seconds since it was started."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuHealth:
+    """Readings that say whether a GPU can be trusted. An absent reading is None."""
+
+    bus_id: str | None = None
+    persistence: bool | None = None
+    power_w: float | None = None
+    power_cap_w: float | None = None
+    compute_mode: str | None = None
+    """`Default`, or who else may use it: `Exclusive_Process`, `Prohibited`."""
+    mig: bool | None = None
+    """Whether it is split into instances."""
+    mig_devices: int | None = None
+    ecc: bool | None = None
+    ecc_pending: bool = False
+    """A change of ECC mode waits for a reset."""
+    corrected: int | None = None
+    """Memory errors corrected since the driver was loaded."""
+    uncorrected: int | None = None
+    uncorrected_ever: int | None = None
+    remap_pending: bool = False
+    """Bad rows are marked and will be replaced at the next reset."""
+    remap_failed: bool = False
+    pages_retired: int | None = None
+    pages_pending: bool = False
+    throttle: tuple[str, ...] = ()
+    """Reasons that hold its clock down now, in the driver's words; idleness is none."""
+    sm_clock_mhz: int | None = None
+    max_sm_clock_mhz: int | None = None
+    broken: tuple[str, ...] = ()
+    """Sensors that answer with an error."""
+    driver_model: str | None = None
+    """`WDDM` under Windows and WSL."""
+    recovery: str | None = None
+    """What the driver asks for: `Reset`, `Reboot`, `Drain P2P`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Npu:
+    """One Ascend device. An absent reading is None."""
+
+    index: int
+    name: str | None = None
+    health: str | None = None
+    total_bytes: int | None = None
+    used_bytes: int | None = None
+    utilisation: int | None = None
+    temperature_c: int | None = None
+    bus_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +109,7 @@ class Gpu:
     lost: bool = False
     """The driver lists it and cannot talk to it."""
     processes: tuple[GpuProcess, ...] = ()
+    health: GpuHealth = GpuHealth()
 
     @property
     def used_bytes(self) -> int | None:
@@ -135,6 +191,32 @@ class MachineReport:
     """The GPUs a rank would see, in the order it would see them."""
     hidden_gpus: int = 0
     """GPUs taken out of sight by CUDA_VISIBLE_DEVICES."""
+    npus: tuple[Npu, ...] = ()
+    npu_driver: str | None = None
+    """Version of npu-smi."""
+    links: Mapping[str, str] = field(default_factory=dict)
+    """How two GPUs are joined, `{"0-1": "NV12"}`, in the words of `nvidia-smi topo -m`."""
+    p2p: Mapping[str, bool] = field(default_factory=dict)
+    """Whether two GPUs may read each other's memory, as the driver says."""
+    memlock_bytes: int | None = None
+    """Memory a process may pin; none: no limit."""
+    nproc: int | None = None
+    """Processes and threads a user may have; none: no limit."""
+    swap_bytes: int | None = None
+    kernel_log: str | None = None
+    """Lines of the kernel log about GPUs and ended processes; none: closed to this user."""
+    port_trouble: str | None = None
+    """Why a listening socket on the loopback could not be made."""
+    clock_ahead_s: float | None = None
+    """How far this clock is ahead of the disk's; network disks have their own."""
+    probe_bytes: int | None = None
+    """Size that was really reserved at `disk_place` and given back."""
+    probe_trouble: str | None = None
+    """Why it could not be reserved: a quota, a full disk, a limit on file sizes."""
+    trackers: Mapping[str, str] = field(default_factory=dict)
+    """Tracker addresses that were tried, and what happened: `ok` or why not."""
+    stands_in: str | None = None
+    """File or wish this machine was made from; none: it is the one here."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables of this process that matter to a run."""
     findings: tuple[Finding, ...] = ()
@@ -154,6 +236,7 @@ class MachineReport:
         values = _known(cls, data)
         values["framework"] = Framework(**_known(Framework, values["framework"]))
         values["gpus"] = tuple(gpu_from_json(gpu) for gpu in values.get("gpus", ()))
+        values["npus"] = tuple(Npu(**_known(Npu, one)) for one in values.get("npus", ()))
         values["findings"] = tuple(Finding(**_known(Finding, one)) for one in values.get("findings", ()))
         return cls(**values)
 
@@ -165,6 +248,10 @@ def gpu_from_json(data: Mapping[str, Any]) -> Gpu:
         major, minor = values["capability"]
         values["capability"] = (int(major), int(minor))
     values["processes"] = tuple(GpuProcess(**_known(GpuProcess, one)) for one in values.get("processes", ()))
+    health = _known(GpuHealth, values.get("health") or {})
+    for name in ("throttle", "broken"):
+        health[name] = tuple(health.get(name, ()))
+    values["health"] = GpuHealth(**health)
     return Gpu(**values)
 
 

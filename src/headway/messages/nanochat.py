@@ -5,6 +5,23 @@ from __future__ import annotations
 from headway.messages import Text
 
 TEXTS: dict[str, Text] = {
+    "nanochat/guide-start": Text(
+        en="dual-GPU training with {config}; log: {log}", zh="启动双卡分布式训练：{config}；日志：{log}"
+    ),
+    "nanochat/guide-config-fine": Text(en="config checked, batch sizes divide", zh="配置验证通过，批次大小可以整除"),
+    "nanochat/guide-end": Text(en="training ended with exit code {code}", zh="训练结束，退出码 {code}"),
+    "nanochat/guide-no-config": Text(
+        en="there is no config {path}; here are {known}",
+        zh="没有配置文件 {path}；这里有：{known}",
+        en_hint="./train_dual_gpu.sh configs/dual_gpu/conservative.py",
+        zh_hint="./train_dual_gpu.sh configs/dual_gpu/conservative.py",
+    ),
+    "nanochat/guide-no-log": Text(
+        en="there is no log {path}; the newest are {known}",
+        zh="没有日志 {path}；最新的有：{known}",
+        en_hint="./monitor_training.sh --log=logs/…",
+        zh_hint="./monitor_training.sh --log=logs/…",
+    ),
     "nanochat/heads": Text(
         en="a width of {width} at depth {depth} does not divide into {heads} even heads",
         zh="深度 {depth} 的宽度 {width} 无法平分为 {heads} 个偶数宽的注意力头",

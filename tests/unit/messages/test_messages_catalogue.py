@@ -169,7 +169,10 @@ def go(x, more):
     facts = {"b": 1, **facts}
     say("a/one" if x else "a/two", **facts)
     say("a/three", **more)
+    code = "a/four" if x else "a/five"
+    raise PlanError(code, c=1)
 """
     uses = {use.code: use for use in uses_in(source, "go.py", frozenset({"a"}))}
     assert uses["a/one"].facts == uses["a/two"].facts == {"a", "b"}
+    assert (uses["a/five"].speaker, uses["a/five"].facts) == ("PlanError", {"c"})
     assert uses["a/three"] == Use("go.py", 6, "a/three", speaker="say", facts=None)

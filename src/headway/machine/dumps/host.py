@@ -33,7 +33,8 @@ def parse_df(text: str) -> Facts | None:
                     row[key] = count_or_none(str(row[key]).rstrip("%"))
             rows.append(row)
         words = []
-    return {"filesystems": rows}
+    shm = next((row.get("size") for row in rows if row["mount"] == "/dev/shm"), None)
+    return {"filesystems": rows, "dev_shm": shm}
 
 
 def _df_name(name: str) -> str:

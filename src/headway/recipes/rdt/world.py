@@ -145,7 +145,7 @@ def advance(now: Scene, action: Array, slip: Array) -> Scene:
 
 def draw_agentview(now: Scene) -> Picture:
     """Return the table from above, a little aslant: height moves a thing up in the picture."""
-    return _paint(now, centre=np.array([0.0, 0.0]), half=0.24, tilt=0.25)
+    return _paint(now, centre=np.array([0.0, 0.0]), half=0.22, tilt=0.25)
 
 
 def draw_hand_view(now: Scene) -> Picture:
@@ -160,7 +160,7 @@ def _paint(now: Scene, *, centre: Array, half: float, tilt: float) -> Picture:
     things: list[tuple[Array, Array, _Rgb]] = [
         (np.array([(front + CABINET_X) / 2, cabinet[1], 0.05]), np.array([(front - CABINET_X) / 2, 0.035]), (0.9, 0.8, 0.1)),
         (cabinet, CABINET_HALF, (0.2, 0.3, 0.85)),
-        (now.bowl, np.array([0.022, 0.022]), (0.05, 0.05, 0.05)),
+        (now.bowl, np.array([0.028, 0.028]), (0.05, 0.05, 0.05)),
     ]
     fingers = 0.008 + 0.014 * now.opening
     for side in (-1, 1):

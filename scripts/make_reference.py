@@ -1,0 +1,132 @@
+"""Write the error book, docs/reference/errors.md and errors.zh-CN.md: one section a code, as the terminal shows it.
+
+    python scripts/make_reference.py
+
+It is made from the messages and from the source that raises them; a test compares the files with a fresh one.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+import sys
+from pathlib import Path
+
+from message_uses import Use, find_uses
+
+import headway.errors as errors
+import headway.messages as messages
+from headway.messages import LANGUAGES, Language, Text, say
+
+FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
+FILES: dict[Language, str] = {"en": "errors.md", "zh": "errors.zh-CN.md"}
+
+_STAGES = {
+    "cli": ("The command line", "命令行"),
+    "config": ("Config", "配置"),
+    "recipes": ("Recipes", "配方"),
+    "nanochat": ("Recipe nanochat", "配方 nanochat"),
+    "machine": ("Machine", "机器"),
+    "plan": ("Plan", "计划"),
+    "launch": ("Launch and supervision", "启动与监控"),
+    "engine": ("Training", "训练"),
+    "checkpoint": ("Checkpoints", "检查点"),
+    "diagnose": ("Why a rank failed", "rank 失败的原因"),
+    "telemetry": ("Runs", "训练目录"),
+    "ui": ("Screens and export", "界面与导出"),
+}
+"""Stages that can refuse something, in the order of a run, with their headings."""
+
+_INTRO = {
+    "en": """# Every error and finding
+
+*[中文](errors.zh-CN.md)*
+
+Each message carries a code in brackets. Find it here with what it says, what to do about it and the exit code of the
+command. Words in braces are filled in at run time. Written by `scripts/make_reference.py`; do not edit.
+""",
+    "zh": """# 错误与检查结果一览
+
+*[English](errors.md)*
+
+每条消息末尾的方括号里是代码。在这里按代码查找它的含义、处理办法和命令的退出码。花括号中的内容在运行时填入。
+本文件由 `scripts/make_reference.py` 生成，不要手工修改。
+""",
+}
+_EXIT = {"en": "Exit code {exit}", "zh": "退出码 {exit}"}
+_FROM = {"en": "said by {places}", "zh": "出自 {places}"}
+_BETWEEN = {"en": "; ", "zh": "；"}
+_NOTES = frozenset({"Finding", "PlanWarning", "append", "emit"})
+"""Who carries a note about something that does not stop the command by itself; shown as `headway check` shows it."""
+_COUNT = {"en": "| stage | codes |", "zh": "| 阶段 | 代码数 |"}
+
+
+def read_texts() -> dict[str, Text]:
+    """Return every message."""
+    texts: dict[str, Text] = {}
+    for module in pkgutil.iter_modules(messages.__path__):
+        texts.update(getattr(importlib.import_module(f"headway.messages.{module.name}"), "TEXTS", {}))
+    return texts
+
+
+def list_errors(texts: dict[str, Text], uses: list[Use]) -> list[str]:
+    """Return the codes that are raised or found: those with a hint, those an error carries, those of a failed rank."""
+    raised = {use.code for use in uses if _exit_code(use) is not None or use.speaker in _NOTES}
+    found = [code for code, text in texts.items() if text.en_hint or code in raised or code.startswith("diagnose/")]
+    order = list(_STAGES)
+    return sorted(found, key=lambda code: (order.index(code.partition("/")[0]), code))
+
+
+def render(lang: Language) -> str:
+    """Return the whole book in one language."""
+    texts = read_texts()
+    uses = find_uses(frozenset(code.partition("/")[0] for code in texts))
+    codes = list_errors(texts, uses)
+    parts = [_INTRO[lang], _COUNT[lang], "|---|---:|"]
+    for stage, names in _STAGES.items():
+        num = sum(code.startswith(f"{stage}/") for code in codes)
+        parts.append(f"| {names[LANGUAGES.index(lang)]} (`{stage}/…`) | {num} |")
+    for stage, names in _STAGES.items():
+        parts.append(f"\n## {names[LANGUAGES.index(lang)]}")
+        mine = [code for code in codes if code.startswith(f"{stage}/")]
+        parts += [_section(code, texts[code], [use for use in uses if use.code == code], lang) for code in mine]
+    return "\n".join(parts) + "\n"
+
+
+def _section(code: str, text: Text, uses: list[Use], lang: Language) -> str:
+    words, advice = (text.zh, text.zh_hint) if lang == "zh" else (text.en, text.en_hint)
+    if uses and all(use.speaker in _NOTES for use in uses):
+        lines = [f"! {words} [{code}]", f"→ {advice}"]
+    else:
+        lines = [say("cli/error", lang, text=words, code=code), say("cli/hint", lang, text=advice)]
+    lines = lines if advice else lines[:1]
+    exits = sorted({str(found) for use in uses if (found := _exit_code(use)) is not None})
+    notes = [_EXIT[lang].format(exit=" / ".join(exits))] if exits else []
+    places = sorted({f"`{use.file}`" for use in uses})
+    notes += [_FROM[lang].format(places=", ".join(places))] if places else []
+    note = _BETWEEN[lang].join(notes)
+    body = "\n".join(lines)
+    return f"\n### {code}\n\n```text\n{body}\n```" + (f"\n\n{note[:1].upper()}{note[1:]}" if note else "")
+
+
+def _exit_code(use: Use) -> int | None:
+    """Return the exit code behind a use: of the error that carries the code, or of a config problem."""
+    if use.speaker in {"add", "stop", "refuse"}:
+        return errors.ConfigError.exit_code
+    if re.fullmatch(r"[A-Z]\w*Error|StoppedForGood", use.speaker):
+        return int(getattr(errors, use.speaker, errors.HeadwayError).exit_code)
+    return None
+
+
+def main() -> None:
+    """Write both files and say how large they are."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for lang, name in FILES.items():
+        text = render(lang)
+        (FOLDER / name).write_text(text, encoding="utf-8")
+        sys.stdout.write(f"{FOLDER / name}: {text.count(chr(10) + '### ')} codes\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,322 @@
+"""Variables replaced by what the text gives. What it does not give stays as written and is remembered by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fnmatch import translate
+
+from headway.adopt import arithmetic
+from headway.adopt.words import Piece, Word, read_words
+
+_MAX_VALUE = 64 * 1024
+"""Longest value a variable may grow to (`A=$A$A` in a loop doubles)."""
+_MAX_DEPTH = 8
+_BRACES = re.compile(r"\{(-?\d+)\.\.(-?\d+)\}")
+_MAX_RANGE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """A stretch of text; an open one is an expression whose value the text does not give."""
+
+    text: str
+    names: frozenset[str] = frozenset()
+    """What would have to be known: variables by name, command substitutions as written."""
+    is_open: bool = False
+
+
+Value = tuple[Atom, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A word after everything known has been replaced."""
+
+    text: str
+    names: frozenset[str] = frozenset()
+
+    @property
+    def is_known(self) -> bool:
+        """Whether nothing in it is left open."""
+        return not self.names
+
+    def tail(self, start: int) -> Said:
+        """Return the rest of the word from a place on."""
+        return Said(self.text[start:], self.names if "$" in self.text[start:] or "`" in self.text[start:] else frozenset())
+
+
+@dataclass(slots=True)
+class Variables:
+    """What the text has set so far."""
+
+    values: dict[str, Value] = field(default_factory=dict)
+    arrays: dict[str, tuple[Value, ...]] = field(default_factory=dict)
+    exported: set[str] = field(default_factory=set)
+    computed: set[str] = field(default_factory=set)
+    """Variables whose value holds a command substitution: they stay under their own name."""
+
+    def copy(self) -> Variables:
+        """Return an independent copy."""
+        return Variables(dict(self.values), dict(self.arrays), set(self.exported), set(self.computed))
+
+    def set(self, name: str, value: Value, *, is_added: bool = False) -> None:
+        """Set a variable, or add to it."""
+        value = (*self.values.get(name, ()), *value) if is_added else value
+        if sum(len(atom.text) for atom in value) > _MAX_VALUE:
+            value = (Atom(f"${name}", frozenset({name}), is_open=True),)
+        self.values[name] = value
+        self.arrays.pop(name, None)
+        self.computed.discard(name)
+        if any(atom.is_open and atom.text.startswith(("$(", "`")) and not atom.text.startswith("$((") for atom in value):
+            self.computed.add(name)
+
+    def forget(self, name: str) -> None:
+        """Make a variable unknown, because the text does not say which of several values it has."""
+        self.values.pop(name, None)
+        self.arrays.pop(name, None)
+        self.computed.discard(name)
+
+
+def said(value: Iterable[Atom]) -> Said:
+    """Return a value as one word."""
+    atoms = tuple(value)
+    return Said("".join(atom.text for atom in atoms), frozenset().union(*(atom.names for atom in atoms)))
+
+
+def expand_value(word: Word, variables: Variables, depth: int = 0) -> Value:
+    """Return a word as one value, without splitting, as in an assignment."""
+    atoms: list[Atom] = []
+    for piece in word.pieces:
+        atoms.extend(_expand_piece(piece, variables, depth))
+    return tuple(atoms)
+
+
+def expand_words(words: Iterable[Word], variables: Variables) -> list[Said]:
+    """Return the words of a command: variables replaced, unquoted ones split at blanks."""
+    result: list[Said] = []
+    for word in words:
+        result.extend(said(one) for one in _fields(word, variables))
+    return result
+
+
+def expand_items(words: Iterable[Word], variables: Variables) -> list[Value]:
+    """Return the items of a `for`, with `{1..4}` and `{a,b}` spread out."""
+    result: list[Value] = []
+    for word in words:
+        text = word.plain
+        spread = _spread(text) if text else None
+        result.extend([(Atom(one),) for one in spread] if spread else _fields(word, variables))
+    return result
+
+
+def _spread(text: str) -> list[str] | None:
+    if match := _BRACES.fullmatch(text):
+        first, last = int(match[1]), int(match[2])
+        if abs(last - first) < _MAX_RANGE:
+            return [str(one) for one in range(first, last + (1 if last >= first else -1), 1 if last >= first else -1)]
+    if re.fullmatch(r"\{[^{},]+(?:,[^{},]+)+\}", text):
+        return text[1:-1].split(",")
+    return None
+
+
+def _fields(word: Word, variables: Variables) -> list[Value]:
+    fields: list[list[Atom]] = []
+    current: list[Atom] | None = None
+    for piece in word.pieces:
+        listed = _as_list(piece, variables)
+        if listed is not None:
+            for place, one in enumerate(listed):
+                if place or current is None:
+                    current = []
+                    fields.append(current)
+                current.extend(one)
+            continue
+        for atom in _expand_piece(piece, variables, 0):
+            if piece.kind == "text" or piece.is_quoted or atom.is_open:
+                if current is None:
+                    current = []
+                    fields.append(current)
+                current.append(atom)
+                continue
+            current = _split(atom, fields, current)
+    return [tuple(one) for one in fields]
+
+
+def _split(atom: Atom, fields: list[list[Atom]], current: list[Atom] | None) -> list[Atom] | None:
+    """Cut an unquoted value at its blanks; return the field that is still open."""
+    for place, part in enumerate(re.split(r"[ \t\n]+", atom.text)):
+        if place:
+            current = None
+        if part:
+            if current is None:
+                current = []
+                fields.append(current)
+            current.append(Atom(part, atom.names))
+    return current
+
+
+def _as_list(piece: Piece, variables: Variables) -> list[Value] | None:
+    """Return the elements of `${A[@]}`, or None for anything else."""
+    if piece.kind != "variable" or piece.rest not in ("[@]", "[*]") or piece.name not in variables.arrays:
+        if piece.kind == "variable" and piece.name in ("@", "*") and not piece.rest and "@" in variables.arrays:
+            return list(variables.arrays["@"])
+        return None
+    return list(variables.arrays[piece.name])
+
+
+def _open(piece: Piece, names: Iterable[str]) -> Value:
+    return (Atom(piece.raw, frozenset(names), is_open=True),)
+
+
+def _expand_piece(piece: Piece, variables: Variables, depth: int) -> Value:
+    if piece.kind == "text":
+        return (Atom(piece.raw),)
+    if piece.kind == "command":
+        return _open(piece, [piece.raw])
+    if piece.kind == "arithmetic":
+        return _expand_arithmetic(piece, variables)
+    if depth >= _MAX_DEPTH:
+        return _open(piece, [piece.name])
+    return _expand_variable(piece, variables, depth)
+
+
+def _expand_arithmetic(piece: Piece, variables: Variables) -> Value:
+    numbers: dict[str, int] = {}
+    open_names: set[str] = set()
+    expression = _count_arrays(piece.rest, variables)
+    for name in arithmetic.names_in(expression):
+        known = _known_text(name, variables)
+        if known is not None and re.fullmatch(r"\s*-?\d{1,18}\s*", known):
+            numbers[name] = int(known)
+        else:
+            open_names |= _names_of(name, variables)
+    value = None if open_names else arithmetic.evaluate(expression, numbers)
+    return (Atom(str(value)),) if value is not None else _open(piece, open_names or {piece.raw})
+
+
+def _count_arrays(expression: str, variables: Variables) -> str:
+    def count(match: re.Match[str]) -> str:
+        array = variables.arrays.get(match[1])
+        return match[0] if array is None else str(len(array))
+
+    return re.sub(r"\$\{#(\w+)\[[@*]\]\}", count, expression)
+
+
+def _known_text(name: str, variables: Variables) -> str | None:
+    value = variables.values.get(name)
+    if value is None or name in variables.computed or any(atom.names for atom in value):
+        return None
+    return "".join(atom.text for atom in value)
+
+
+def _names_of(name: str, variables: Variables) -> set[str]:
+    """Return what is not known about a variable: itself, or what it was made of."""
+    value = variables.values.get(name)
+    if value is None or name in variables.computed:
+        return {name}
+    return set().union(*(atom.names for atom in value))
+
+
+def _expand_variable(piece: Piece, variables: Variables, depth: int) -> Value:
+    name, rest = piece.name, piece.rest
+    if name.startswith("#") and len(name) > 1:
+        return _length(piece, variables)
+    if rest.startswith("["):
+        return _element(piece, variables)
+    if name in variables.computed:
+        # A default cannot help here: the variable is set, only to what is not known.
+        return _open(piece, [name])
+    value = variables.values.get(name)
+    if not rest:
+        return _open(piece, [name]) if value is None else value
+    if rest[:2] in (":-", ":=", ":+", ":?") or rest[:1] in "-=+?":
+        return _default(piece, value, variables, depth)
+    known = _known_text(name, variables)
+    changed = _change(known, rest) if known is not None else None
+    return (Atom(changed),) if changed is not None else _open(piece, _names_of(name, variables))
+
+
+def _default(piece: Piece, value: Value | None, variables: Variables, depth: int) -> Value:
+    colon = piece.rest.startswith(":")
+    sign, operand = piece.rest[colon], piece.rest[1 + colon :]
+    is_empty = value is None or (colon and not any(atom.text for atom in value))
+    if sign == "+":
+        return () if is_empty else _operand(operand, variables, depth)
+    if not is_empty:
+        assert value is not None, "an absent value is empty"
+        return value
+    if sign == "?":
+        return _open(piece, [piece.name])
+    value = _operand(operand, variables, depth)
+    if sign == "=":
+        variables.set(piece.name, value)
+    return value
+
+
+def _operand(text: str, variables: Variables, depth: int) -> Value:
+    """Return what stands behind `:-`: a text in which variables may stand again."""
+    tokens = read_words(text).tokens
+    atoms: list[Atom] = []
+    for place, token in enumerate(tokens):
+        if not isinstance(token, Word):
+            return (Atom(text),)
+        atoms += [Atom(" ")] if place else []
+        atoms.extend(expand_value(token, variables, depth + 1))
+    return tuple(atoms)
+
+
+def _length(piece: Piece, variables: Variables) -> Value:
+    name = piece.name[1:]
+    if piece.rest in ("[@]", "[*]"):
+        array = variables.arrays.get(name)
+        return _open(piece, [name]) if array is None else (Atom(str(len(array))),)
+    known = _known_text(name, variables)
+    return _open(piece, _names_of(name, variables)) if known is None else (Atom(str(len(known))),)
+
+
+def _element(piece: Piece, variables: Variables) -> Value:
+    array = variables.arrays.get(piece.name)
+    place = piece.rest[1:-1]
+    if array is not None and place in ("@", "*"):
+        return tuple(atom for number, one in enumerate(array) for atom in ((Atom(" "),) if number else ()) + one)
+    if array is not None and place.isdigit() and int(place[:9]) < len(array):
+        return array[int(place[:9])]
+    if array is not None and (known := _known_text(place.strip("$"), variables)) and known.isdigit():
+        return array[int(known[:9])] if int(known[:9]) < len(array) else ()
+    return _open(piece, [piece.name])
+
+
+def _change(text: str, rest: str) -> str | None:
+    """Return a text after `%suffix`, `#prefix`, `/a/b`, `^^`, `,,` or `:start:length`; None for anything else."""
+    if rest in ("^^", ",,"):
+        return text.upper() if rest == "^^" else text.lower()
+    if match := re.fullmatch(r":\s*(\d{1,6})(?::(\d{1,6}))?", rest):
+        start = int(match[1])
+        return text[start : start + int(match[2])] if match[2] else text[start:]
+    if "$" in rest or len(text) > 2000 or len(rest) > 200:
+        return None
+    if match := re.fullmatch(r"(//?)((?:\\.|[^/\\])+)/?(.*)", rest, re.DOTALL):
+        pattern = _glob(match[2])
+        replacement = match[3]
+        return pattern.sub(lambda _: replacement, text, count=1 if match[1] == "/" else 0)
+    if match := re.fullmatch(r"(%%?|##?)(.+)", rest, re.DOTALL):
+        return _strip(text, match[1], match[2])
+    return None
+
+
+def _glob(pattern: str) -> re.Pattern[str]:
+    plain = re.sub(r"\\(.)", r"\1", pattern) if not re.search(r"[*?\[]", pattern) else None
+    # The anchors that fnmatch adds are taken off again, because a part is looked for.
+    return re.compile(re.escape(plain) if plain is not None else translate(pattern)[4:-3], re.DOTALL)
+
+
+def _strip(text: str, sign: str, pattern: str) -> str:
+    whole = re.compile(translate(pattern), re.DOTALL)
+    places = range(len(text) + 1)
+    if sign[0] == "%":
+        starts = [at for at in places if whole.match(text[at:])]
+        return text[: (starts[0] if sign == "%%" else starts[-1])] if starts else text
+    ends = [at for at in places if whole.match(text[:at])]
+    return text[(ends[-1] if sign == "##" else ends[0]) :] if ends else text

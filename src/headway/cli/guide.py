@@ -1,0 +1,25 @@
+"""The hidden command behind the files of `headway new`: one of a guide's own commands."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+from headway.cli.shape import command
+
+
+@command(
+    "guide",
+    help="cli/line-new",
+    hidden=True,
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    add_help_option=False,
+)
+@click.argument("recipe")
+@click.argument("entry")
+@click.argument("argv", nargs=-1, type=click.UNPROCESSED)
+def guide(recipe: str, entry: str, argv: tuple[str, ...]) -> int:
+    """Run one of a guide's commands."""
+    code: int = importlib.import_module(f"headway.recipes.{recipe}.guided").main(entry, list(argv))
+    return code

@@ -1,0 +1,140 @@
+"""GPUs by name: data-sheet facts of models that need not be here. The numbers are in models.json."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+
+from headway.errors import UsageError
+from headway.machine.record import Gpu
+
+_MAKERS = re.compile(r"\b(?:nvidia|geforce|tesla|quadro|amd|instinct|huawei|generation|gpu|graphics|device)\b")
+_FORMS = ("pcie", "sxm", "nvl", "laptop", "max-q")
+_WANTED = re.compile(r"\s*(?:(\d{1,4})\s*[x×*]\s*)?(\S.*?)\s*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuModel:
+    """One model of GPU. What its data sheet does not say is None."""
+
+    name: str
+    aliases: tuple[str, ...]
+    vendor: str
+    """`nvidia`, `amd` or `ascend`."""
+    memory_gib: float
+    """Memory as a framework sees it."""
+    bf16: bool
+    """Whether bf16 runs on its matrix units."""
+    fp8: bool
+    capability: str | None = None
+    """Compute capability, `9.0`; AMD: its gfx name."""
+    bandwidth_gb_s: float | None = None
+    tflops_half: float | None = None
+    """Dense peak in bf16, or fp16 where there is no bf16, with fp32 accumulation."""
+    tflops_tf32: float | None = None
+    tflops_fp32: float | None = None
+    tflops_fp8: float | None = None
+    link: str | None = None
+    """What joins it to its neighbours; none: PCIe alone."""
+    link_gb_s: float | None = None
+    """Both directions together, a GPU."""
+    pcie_gb_s: float | None = None
+    p2p: bool | None = None
+    """Whether GPUs may read each other's memory over PCIe."""
+    power_w: float | None = None
+
+    @property
+    def compute_capability(self) -> tuple[int, int] | None:
+        """Return (9, 0) for `9.0`; none for other makers."""
+        found = re.fullmatch(r"(\d+)\.(\d+)", self.capability or "")
+        return (int(found[1]), int(found[2])) if found else None
+
+
+@cache
+def gpu_models() -> tuple[GpuModel, ...]:
+    """Return every model we have facts of."""
+    data = json.loads(Path(__file__).with_name("models.json").read_text(encoding="utf-8"))
+    names = {one.name for one in fields(GpuModel)}
+    rows = ({key: value for key, value in row.items() if key in names} for row in data["gpus"])
+    return tuple(GpuModel(**{**row, "aliases": tuple(row["aliases"])}) for row in rows)
+
+
+def find_model(name: str | None, memory_gib: float | None = None) -> GpuModel | None:
+    """Return the model a driver's name stands for, or None. Memory decides between sizes of one model."""
+    if not name or name.endswith("..."):  # old tables cut names, and half a name is another card's
+        return None
+    wanted = _words(name)
+    found = [(model, _words(model.name)) for model in gpu_models()]
+    same = [(model, words) for model, words in found if _key(words) == _key(wanted)]
+    if not same:
+        return None
+    size = memory_gib if memory_gib is not None else _size(name)
+    forms = {word for word in wanted if word.startswith(_FORMS)}
+
+    def distance(entry: tuple[GpuModel, list[str]]) -> tuple[float, float]:
+        model, words = entry
+        other = {word for word in words if word.startswith(_FORMS)}
+        # A driver names the board only when it is not the common one: plain "H100 80GB HBM3" is the SXM board.
+        apart = 0.0 if {form[:3] for form in forms} == {form[:3] for form in other} else 1.0
+        if not forms and any(form.startswith("sxm") for form in other):
+            apart = 0.0
+        return (abs((size if size is not None else model.memory_gib) - model.memory_gib) // 4, apart)
+
+    return min(same, key=distance)[0]
+
+
+def _words(name: str) -> list[str]:
+    plain = _MAKERS.sub(" ", name.lower().replace("(", " ").replace(")", " "))
+    return [word for word in re.split(r"[\s_/-]+", plain) if word]
+
+
+def _key(words: list[str]) -> tuple[str, ...]:
+    """Return what tells one model from another: `h100`, `rtx 3080 ti`; board, memory and its kind do not."""
+    kept = []
+    for word in words:
+        if re.fullmatch(r"\d+gb|hbm\w*|\d+w|w|modified|blackwell|server|workstation|edition|sxm\d*|pcie|nvl|laptop", word):
+            continue
+        kept.append(word)
+    return tuple(kept)
+
+
+def _size(name: str) -> float | None:
+    found = re.search(r"(\d+)\s*GB", name, re.I)
+    return float(found[1]) if found else None
+
+
+def parse_wanted(text: str) -> tuple[int, GpuModel]:
+    """Return (number, model) of `8xH20`, `2x4090` or `A100-40GB`, or refuse with the nearest names."""
+    found = _WANTED.fullmatch(text)
+    count, name = (int(found[1] or 1), found[2]) if found else (1, text)
+    key = re.sub(r"[\s_]+", "-", name.strip().lower())
+    by_alias = {alias: model for model in reversed(gpu_models()) for alias in model.aliases}
+    model = by_alias.get(key) or by_alias.get(key.replace("-", "")) or find_model(name)
+    if model is None:
+        near = get_close_matches(key, by_alias, n=3, cutoff=0.4) or ["h100", "a100", "4090"]
+        raise UsageError("machine/on-unknown", given=text, near=", ".join(f"{max(count, 1)}x{one}" for one in near))
+    if count < 1:
+        raise UsageError("machine/on-none", given=text)
+    return count, model
+
+
+def make_gpus(count: int, model: GpuModel) -> tuple[Gpu, ...]:
+    """Return that many idle GPUs of a model, as a driver would list them."""
+    total = int(model.memory_gib * (1 << 30))
+    prefix = "NVIDIA " if model.vendor == "nvidia" else ""
+    return tuple(
+        Gpu(
+            index=index,
+            physical=index,
+            name=f"{prefix}{model.name}",
+            total_bytes=total,
+            free_bytes=total,
+            capability=model.compute_capability,
+            utilisation=0,
+        )
+        for index in range(count)
+    )

@@ -1,0 +1,155 @@
+"""What a TFNet run may ask for beside the general keys, and the sizes that follow."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from headway.config import Count, Positive, Section, Share, Whole
+from headway.errors import ConfigError
+
+Memory = Annotated[str, Field(pattern=r"^\d+(\.\d+)?(GB|MB)$")]
+Stages = Annotated[tuple[Count, Count, Count, Count], Field()]
+
+
+class TfnetSection(Section):
+    """Framework, model size, data and augmentation of TFNet."""
+
+    framework: Literal["mindspore", "torch"] = "mindspore"
+    """What the ranks train with; checkpoints of both are the same."""
+    data_dir: str = "~/.cache/headway/tfnet"
+    """Folder CE-CSL with video/{train,dev,test}/<signer>/<number> and label/{train,dev,test}.csv."""
+    train_data_path: str | None = None
+    """Folder of the training clips; none: video/train of data_dir."""
+    valid_data_path: str | None = None
+    """Folder of the validation clips; none: video/dev of data_dir."""
+    test_data_path: str | None = None
+    """Folder of the test clips; none: video/test of data_dir."""
+    train_label_path: str | None = None
+    """Training labels; none: label/train.csv of data_dir."""
+    valid_label_path: str | None = None
+    """Validation labels; none: label/dev.csv of data_dir."""
+    test_label_path: str | None = None
+    """Test labels; none: label/test.csv of data_dir."""
+    synthetic: bool = False
+    """Where data_dir has no labels, make a small synthetic set in the same layout instead of stopping."""
+    short_clips: Literal["stop", "skip"] = "stop"
+    """What to do with training clips too short for their labels: stop with a list, or leave them out with a list."""
+    text_cleanup: Literal["original", "no_punct"] = "original"
+    """Clean-up of gloss words; no_punct also drops punctuation, so its WER is not comparable with published ones."""
+    frame_size: Count = 256
+    """Height and width frames are brought to before the crop."""
+    crop_size: Annotated[int, Field(ge=16)] = 224
+    """Height and width the model sees."""
+    min_frames: Count = 32
+    """Fewest frames of a clip after rescaling in time."""
+    max_frames: Count = 230
+    """Most frames of a clip; longer ones are thinned evenly."""
+    bucket: Count = 4
+    """Batches are padded to a multiple of this many frames; larger steps mean fewer graphs to compile."""
+    time_rescale: Share = 0.2
+    """Training clips are stretched or shrunk in time by up to this share."""
+    flip: Share = 0.5
+    """Share of training clips that are mirrored, all frames of a clip alike."""
+    cache_bytes: Whole = 256 << 20
+    """Decoded clips a rank keeps in memory."""
+    hidden_size: Annotated[int, Field(ge=2, multiple_of=2)] = 1024
+    """Channels of both sequence branches."""
+    channels: Stages = (64, 128, 256, 512)
+    """Channels of the four stages of the frame network."""
+    blocks: Stages = (3, 4, 6, 3)
+    """Residual blocks of the four stages."""
+    attention: Stages = (16, 64, 64, 64)
+    """Hidden channels of the motion attention before the stem and before stages 2 to 4."""
+    frequency: bool = True
+    """Train the second branch on the spectrum of each frame's features."""
+    distill: Literal["repaired", "original", "off"] = "repaired"
+    """Learning of the convolutions from the LSTM; original: the teacher is moved too and padding counts."""
+    kd_temperature: Positive = 8.0
+    """Softmax temperature of the distillation."""
+    kd_weight: Positive = 25.0
+    """Weight of each distillation term."""
+    decoder: Literal["greedy", "beam"] = "greedy"
+    """How glosses are read from the logits when the model is measured."""
+    beam_width: Count = 10
+    """Sentences a beam search keeps."""
+    device_target: Literal["auto", "CPU", "GPU", "Ascend"] = "auto"
+    """MindSpore: device to train on; auto: what the plan found."""
+    device_id: Whole | None = None
+    """MindSpore: number of the device; none: the rank's own."""
+    graph_mode: bool = True
+    """MindSpore: compile the whole step (GRAPH_MODE); false: run it line by line (PYNATIVE_MODE)."""
+    amp_level: Literal["O0", "O1", "O2", "O3"] = "O0"
+    """MindSpore: mixed precision level; O0 is fp32."""
+    graph_kernel: bool = False
+    """MindSpore: fuse operators (enable_graph_kernel), on GPU and Ascend."""
+    max_device_memory: Memory | None = None
+    """MindSpore: most device memory, such as 8GB."""
+    mempool_block_size: Memory | None = None
+    """MindSpore: size in which device memory is taken, such as 512MB; at least 1GB is used."""
+    memory_offload: bool = False
+    """MindSpore: keep idle tensors in the memory of the host."""
+    prefetch: Whole = 2
+    """MindSpore: batches loaded ahead by a thread."""
+    profiling: bool = False
+    """MindSpore: write a profile of the run into the run directory."""
+    dump: bool = False
+    """MindSpore: write the compiled graphs into the run directory."""
+
+    @property
+    def feature_size(self) -> int:
+        """Channels of one frame's features."""
+        return self.channels[3]
+
+    def num_params(self, vocabulary: int) -> int:
+        """Parameters of the model, in closed form."""
+        hidden, features, half = self.hidden_size, self.feature_size, self.hidden_size // 2
+        conv = 5 * features * hidden + 5 * hidden**2 + 6 * hidden
+        lstm = 4 * (4 * half * hidden + 4 * half**2 + 8 * half)
+        heads = hidden * (vocabulary + 1)
+        branches = 2 if self.frequency else 1
+        return self._frame_params() + branches * (conv + lstm) + (2 * branches - 1) * heads
+
+    def _frame_params(self) -> int:
+        total = _attention_params(3, self.attention[0]) + 49 * 3 * self.channels[0] + 2 * self.channels[0]
+        before = self.channels[0]
+        for stage, (width, blocks) in enumerate(zip(self.channels, self.blocks, strict=True)):
+            total += _attention_params(before, self.attention[stage]) if stage else 0
+            total += 9 * before * width + (2 * blocks - 1) * 9 * width**2 + 4 * blocks * width
+            # The first block of a later stage brings its input to the new size by a 1x1 convolution.
+            total += before * width + 2 * width if stage else 0
+            before = width
+        return total
+
+    @model_validator(mode="after")
+    def _sizes_agree(self) -> Self:
+        if self.crop_size > self.frame_size:
+            raise ConfigError("tfnet/crop", crop=self.crop_size, frame=self.frame_size)
+        if self.min_frames > self.max_frames:
+            raise ConfigError("tfnet/frames", low=self.min_frames, high=self.max_frames)
+        return self
+
+
+def _attention_params(channels: int, hidden: int) -> int:
+    """Weights and biases of four temporal convolutions of width 3."""
+    return 3 * (channels * hidden + 2 * hidden**2 + hidden * channels) + 3 * hidden + channels
+
+
+def framework_of(section: Any) -> str:
+    """Return the framework a section asks for."""
+    name: str = section.framework
+    return name
+
+
+class PredictOptions(Section):
+    """What `headway predict` may ask of a trained model."""
+
+    clip: str = ""
+    """Folder of frames or video file; empty: clips of the test set."""
+    split: Literal["dev", "test"] = "test"
+    """Where clips come from when none is named."""
+    samples: Count = 5
+    """How many clips of the split."""
+    decoder: Literal["greedy", "beam"] = "beam"
+    """How glosses are read from the logits."""

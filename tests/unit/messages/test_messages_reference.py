@@ -1,0 +1,31 @@
+"""The error book is the one the messages make."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from make_reference import FILES, FOLDER, list_errors, read_texts, render
+from message_uses import find_uses
+
+
+@pytest.mark.parametrize("lang", FILES)
+def test_the_error_book_is_up_to_date(lang):
+    written = (FOLDER / FILES[lang]).read_text(encoding="utf-8")
+    assert written == render(lang), "run: python scripts/make_reference.py"
+
+
+def test_the_error_book_has_a_section_for_every_code_in_both_languages():
+    texts = read_texts()
+    wanted = list_errors(texts, find_uses(frozenset(code.partition("/")[0] for code in texts)))
+    assert len(wanted) > 240
+    for lang in FILES:
+        assert re.findall(r"^### (\S+)$", render(lang), re.MULTILINE) == wanted
+
+
+def test_a_section_shows_text_hint_and_exit_code():
+    english, chinese = render("en"), render("zh")
+    place = english.index("### plan/batch-does-not-divide")
+    assert "error: batch.total={total}" in english[place : place + 200]
+    section = chinese.partition("### cli/no-command-near")[2].partition("###")[0]
+    assert "提示：改为：{path} {near}" in section and "退出码 2；出自 `cli/refusal.py`" in section
