@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 . scripts/setup.sh
-setup torch,nanochat,dev
+setup torch,layoutmaster,nanochat,dev
 bin=.venv/bin
 if [ "$#" -eq 0 ]; then
   "$bin/ruff" format --check --quiet src tests bench

@@ -5,5 +5,5 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 . scripts/setup.sh
-setup torch,nanochat
+setup torch,layoutmaster,nanochat
 exec .venv/bin/headway train "$@"

@@ -13,20 +13,20 @@ import re
 import sys
 from pathlib import Path
 
-from message_uses import Use, find_uses
+from message_uses import SOURCE, Use, find_uses
 
 import headway.errors as errors
 import headway.messages as messages
 from headway.messages import LANGUAGES, Language, Text, say
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
+_RECIPES = SOURCE / "recipes"
 FILES: dict[Language, str] = {"en": "errors.md", "zh": "errors.zh-CN.md"}
 
 _STAGES = {
     "cli": ("The command line", "命令行"),
     "config": ("Config", "配置"),
     "recipes": ("Recipes", "配方"),
-    "nanochat": ("Recipe nanochat", "配方 nanochat"),
     "machine": ("Machine", "机器"),
     "plan": ("Plan", "计划"),
     "launch": ("Launch and supervision", "启动与监控"),
@@ -74,8 +74,14 @@ def list_errors(texts: dict[str, Text], uses: list[Use]) -> list[str]:
     """Return the codes that are raised or found: those with a hint, those an error carries, those of a failed rank."""
     raised = {use.code for use in uses if _exit_code(use) is not None or use.speaker in _NOTES}
     found = [code for code, text in texts.items() if text.en_hint or code in raised or code.startswith("diagnose/")]
-    order = list(_STAGES)
+    order = list(list_stages(texts))
     return sorted(found, key=lambda code: (order.index(code.partition("/")[0]), code))
+
+
+def list_stages(texts: dict[str, Text]) -> dict[str, tuple[str, str]]:
+    """Return the stages with their headings; each recipe that has messages of its own is one, after all others."""
+    recipes = sorted({code.partition("/")[0] for code in texts} & {path.name for path in _RECIPES.iterdir()})
+    return _STAGES | {name: (f"Recipe {name}", f"配方 {name}") for name in recipes}
 
 
 def render(lang: Language) -> str:
@@ -84,10 +90,11 @@ def render(lang: Language) -> str:
     uses = find_uses(frozenset(code.partition("/")[0] for code in texts))
     codes = list_errors(texts, uses)
     parts = [_INTRO[lang], _COUNT[lang], "|---|---:|"]
-    for stage, names in _STAGES.items():
+    stages = list_stages(texts)
+    for stage, names in stages.items():
         num = sum(code.startswith(f"{stage}/") for code in codes)
         parts.append(f"| {names[LANGUAGES.index(lang)]} (`{stage}/…`) | {num} |")
-    for stage, names in _STAGES.items():
+    for stage, names in stages.items():
         parts.append(f"\n## {names[LANGUAGES.index(lang)]}")
         mine = [code for code in codes if code.startswith(f"{stage}/")]
         parts += [_section(code, texts[code], [use for use in uses if use.code == code], lang) for code in mine]

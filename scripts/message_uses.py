@@ -7,6 +7,7 @@ what is checked and what is documented is one and the same list.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -43,6 +44,7 @@ class Use:
         return f"{self.file}:{self.line}"
 
 
+@functools.cache
 def find_uses(stages: frozenset[str], root: Path = SOURCE) -> list[Use]:
     """Return every use of a message of these stages below a folder."""
     uses: list[Use] = []
@@ -139,9 +141,15 @@ def _codes_given(call: ast.Call, values: Mapping[str, ast.AST]) -> list[ast.AST]
 
 
 def _kept(scope: ast.AST) -> list[tuple[int, str, ast.AST]]:
-    """Return the plain assignments of a scope: line, name and value, in their order."""
-    nodes = [node for node in ast.walk(scope) if isinstance(node, ast.Assign) and len(node.targets) == 1]
-    found = [(node.lineno, node.targets[0].id, node.value) for node in nodes if isinstance(node.targets[0], ast.Name)]
+    """Return the plain assignments of a scope: line, name and value, in their order; `facts["x"] = …` adds a key."""
+    found: list[tuple[int, str, ast.AST]] = []
+    for node in (node for node in ast.walk(scope) if isinstance(node, ast.Assign)):
+        target = node.targets[-1]
+        if isinstance(target, ast.Name):
+            found.append((node.lineno, target.id, node.value))
+        elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
+            more = ast.Dict(keys=[None, target.slice], values=[target.value, node.value])
+            found.append((node.lineno, target.value.id, more))
     return sorted(found, key=lambda one: one[0])
 
 

@@ -40,6 +40,6 @@ class Command:
         """Return the command with other words; what the old ones left open is kept."""
         return replace(self, words=words, names=self.names.union(*(word.names for word in self.words)))
 
-    def number(self, name: str) -> Said | None:
+    def variable(self, name: str) -> Said | None:
         """Return a variable of the environment."""
         return self.env.get(name)

@@ -8,7 +8,7 @@ from headway.config.dump import dump_yaml
 from headway.config.explain import Explained, explain, schema_json
 from headway.config.load import LoadedConfig, load_config
 from headway.config.problems import ConfigErrors, Place, Problem
-from headway.config.recipe import Recipe
+from headway.config.recipe import Recipe, Situation
 from headway.config.schema import (
     BatchConfig,
     Count,
@@ -29,6 +29,7 @@ from headway.config.schema import (
     TrainConfig,
     Whole,
 )
+from headway.config.secret import find_secret, mask_secrets
 
 __all__ = [
     "BatchConfig",
@@ -53,10 +54,13 @@ __all__ = [
     "SaveConfig",
     "Section",
     "Share",
+    "Situation",
     "TrainConfig",
     "Whole",
     "dump_yaml",
     "explain",
+    "find_secret",
     "load_config",
+    "mask_secrets",
     "schema_json",
 ]

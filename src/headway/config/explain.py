@@ -17,7 +17,7 @@ from headway.config.secret import mask_secrets
 from headway.config.wanted import read_wanted
 from headway.errors import ConfigError
 from headway.messages import Language, language
-from headway.messages.keys import CHINESE
+from headway.messages.keys import describe_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,7 @@ def _explain_section(key: str, keys: Keys, lang: Language | None) -> Explained:
 def _description(key: str, keys: Keys, lang: Language | None) -> str:
     if (lang or language()) == "zh":
         # A recipe in a folder of its own has no Chinese; its own words are better than none.
-        chinese = CHINESE.get(key) or CHINESE.get(f"{keys.recipe.name}:{key}")
+        chinese = describe_key(key, keys.recipe.name)
         if chinese is not None:
             return chinese
     section, _, leaf = key.rpartition(".")

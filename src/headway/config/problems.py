@@ -79,7 +79,7 @@ class ConfigErrors(ConfigError):  # noqa: N818 - many of them
         total = len(self.problems) + self.num_untold
         lines: list[str] = []
         for problem in self.problems:
-            lines.append(f"{_place_text(problem.place, lang)}{problem.text(lang)} [{problem.code}]")
+            lines.append(f"{_at(problem.place, problem.text(lang), lang)} [{problem.code}]")
             lines.extend(f"  {line}" for line in problem.hint(lang).splitlines())
         if self.num_untold:
             lines.append(say("config/more", lang, num=self.num_untold))
@@ -129,11 +129,11 @@ def _worded(facts: Mapping[str, object], lang: Language | None) -> dict[str, obj
     return {name: fact.text(lang) if isinstance(fact, Phrase) else fact for name, fact in facts.items()}
 
 
-def _place_text(place: Place, lang: Language | None) -> str:
-    """Return what stands before a problem, with the colon of the language."""
+def _at(place: Place, text: str, lang: Language | None) -> str:
+    """Return a problem after its place, with the colon of the language."""
     if place.source == COMMAND_LINE.source:
-        return say("config/place-command-line", lang)
+        return say("config/at", lang, place=say("config/place-command-line", lang), text=text)
     kind, _, name = place.source.partition(" ")
     if not place.line and name and kind in ("environment", "preset", "recipe"):
-        return say(f"config/place-{kind}", lang, name=name)
-    return f"{place}: "  # as compilers write it, so that editors make a link of it
+        return say("config/at", lang, place=say(f"config/place-{kind}", lang, name=name), text=text)
+    return f"{place}: {text}"  # as compilers write it, so that editors make a link of it

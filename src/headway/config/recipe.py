@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from headway.config.schema import Section
+from headway.config.schema import RunConfig, Section
+
+Warnings = Sequence[tuple[str, Mapping[str, str]]]
+"""Message codes and their facts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """A planned run, as far as a recipe may have something to say about it."""
+
+    config: RunConfig
+    world_size: int
+    per_device: int
+    """Samples one rank takes at a time."""
+    accumulation: int
+    is_sharded: bool
+    """Whether parameters, gradients and optimizer state are spread over the ranks."""
+    device_bytes: int | None
+    """Memory of the smallest GPU in use; none on CPU."""
+    guide_names: Mapping[str, str]
+    """Dotted key to the guide's own name, for values that were written with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +54,15 @@ class Recipe:
     """Training samples in one epoch, when the data is ready and can be counted without a framework."""
     baselines: Callable[[Any], Mapping[str, float]] | None = None
     """What constant answers score, from the task section: `{"unigram_bpb": 2.1}` stands beside the measure `bpb`."""
+    advise: Callable[[Situation], Warnings] | None = None
+    """What works and is probably not wanted: traps that only this recipe knows of, shown with the plan."""
     prepare: str | None = None
     """Module with `prepare(section, say)`: makes or checks data on disk before ranks start (no framework)."""
     predict: type[Section] | None = None
     """Options of `headway predict`; none: the recipe cannot predict."""
     preload: tuple[str, ...] = ()
     """Modules worth importing once before ranks are forked."""
+    framework: Callable[[Any], str] | None = None
+    """What the ranks train with, from the task section: `torch` or `mindspore`; none: torch."""
+    task_mindspore: str | None = None
+    """Module that holds `make_task(config)` for MindSpore's engine, where the recipe has one."""

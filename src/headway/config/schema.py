@@ -46,6 +46,8 @@ class BatchConfig(Section):
     """Samples or tokens (see `batch.unit`) of all ranks and micro-batches in one optimizer step."""
     accumulation: Count | None = None
     """Micro-batches one rank adds up before an optimizer step; derived when per_device and total are given."""
+    all_devices: Count | None = None
+    """Samples of all ranks in one micro-batch, which some guides call the total; sets per_device by dividing."""
     unit: Literal["samples", "tokens"] = "samples"
     """What `batch.total` counts."""
 
@@ -142,6 +144,14 @@ class EmaConfig(Section):
 
     decay: Share | None = None
     """Decay of the average; none: no average is kept."""
+    power: Positive | None = None
+    """Rise to the decay as 1 - (1 + step / ema.inv_gamma) ** -power, as RDT does; none: as (1 + step) / (10 + step)."""
+    inv_gamma: Positive = 1.0
+    """Stretches the rise with ema.power over more steps."""
+    update_after: Whole = 0
+    """Steps during which the average is just the weights; with ema.power."""
+    min: Share = 0.0
+    """Smallest decay of the rise with ema.power."""
 
 
 class GuardConfig(Section):

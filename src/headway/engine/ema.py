@@ -8,14 +8,26 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from headway.config import EmaConfig
 from headway.engine.parallel import Layout
+
+
+def decay_at(updates: int, config: EmaConfig) -> float:
+    """Return the decay of the update after so many; it rises, so that the start is soon forgotten."""
+    highest = config.decay or 0.0
+    if config.power is None:
+        return min(highest, (2 + updates) / (11 + updates))
+    step = max(0, updates - config.update_after - 1)
+    if step == 0:
+        return 0.0
+    return min(highest, max(config.min, 1 - (1 + step / config.inv_gamma) ** -config.power))
 
 
 class Ema:
     """The average in fp32, and how many steps it has seen."""
 
-    def __init__(self, model: nn.Module, layout: Layout, decay: float) -> None:
-        self._decay = decay
+    def __init__(self, model: nn.Module, layout: Layout, config: EmaConfig) -> None:
+        self._config = config
         self._names, self._params = [], []
         for name, param in model.named_parameters():
             if not param.requires_grad:
@@ -26,9 +38,9 @@ class Ema:
         self.updates = 0
 
     def update(self) -> None:
-        """Move the average towards the weights; early steps count for more, so that the start is soon forgotten."""
+        """Move the average towards the weights."""
+        decay = decay_at(self.updates, self._config)
         self.updates += 1
-        decay = min(self._decay, (1 + self.updates) / (10 + self.updates))
         values = [param if param.dtype == torch.float32 else param.float() for param in self._params]
         torch._foreach_lerp_(self._average, values, 1 - decay)
 

@@ -81,7 +81,7 @@ def prepare(job: dict[str, Any], reporter: Reporter) -> Run:
         optimizers=make_optimizers(task.param_groups(model), layout),
         schedule=make_schedule(config.lr, plan),
         precision=Precision(plan.precision, device),
-        ema=Ema(model, layout, config.ema.decay) if config.ema.decay else None,
+        ema=Ema(model, layout, config.ema) if config.ema.decay else None,
         data=task.train_data(),
         eval_data=task.eval_data(),
         checkpoints=place.checkpoints,

@@ -4,30 +4,47 @@ Nothing here imports a framework, and a machine without GPUs, drivers or torch i
 """
 
 from headway.machine.devices import describe_holders, is_free, pick_devices
+from headway.machine.dumps import Dump, read_dump
 from headway.machine.findings import judge_machine
 from headway.machine.gpus import FirstOf, GpuDriver, GpuReading, RecordedDriver
 from headway.machine.inspect import inspect_machine
+from headway.machine.models import GpuModel, find_model, gpu_models
 from headway.machine.nvml import NvmlDriver
-from headway.machine.record import Finding, Framework, Gpu, GpuProcess, Level, MachineReport
+from headway.machine.record import Finding, Framework, Gpu, GpuHealth, GpuProcess, Level, MachineReport, Npu
+from headway.machine.recorded import gpus_of, judge_dump
 from headway.machine.smi import SmiDriver, parse_smi
+from headway.machine.standin import make_machine, read_stand_in, stand_in, values_of
 
 __all__ = [
+    "Dump",
     "Finding",
     "FirstOf",
     "Framework",
     "Gpu",
     "GpuDriver",
+    "GpuHealth",
+    "GpuModel",
     "GpuProcess",
     "GpuReading",
     "Level",
     "MachineReport",
+    "Npu",
     "NvmlDriver",
     "RecordedDriver",
     "SmiDriver",
     "describe_holders",
+    "find_model",
+    "gpu_models",
+    "gpus_of",
     "inspect_machine",
     "is_free",
+    "judge_dump",
     "judge_machine",
+    "make_machine",
     "parse_smi",
     "pick_devices",
+    "read_dump",
+    "read_stand_in",
+    "stand_in",
+    "values_of",
 ]

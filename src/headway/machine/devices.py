@@ -8,7 +8,7 @@ from typing import Literal
 
 from headway.errors import CheckError
 from headway.machine.record import Gpu, GpuProcess, MachineReport
-from headway.units import size
+from headway.units import duration, size
 
 HELD_BYTES = 512 << 20
 """A process that holds more than this is at work; a desktop or a monitor holds less."""
@@ -110,7 +110,9 @@ def describe_holders(gpu: Gpu) -> str:
 
 
 def _describe(process: GpuProcess) -> str:
-    words = [process.user, f"pid {process.pid}", process.name, size(process.held_bytes) if process.held_bytes else None]
+    held = size(process.held_bytes) if process.held_bytes else None
+    age = f"({duration(process.age_s)})" if process.age_s is not None else None
+    words = [process.user, f"pid {process.pid}", process.name, held, age]
     return " ".join(word for word in words if word)
 
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 from headway.config import RunConfig
 from headway.errors import CheckError
 from headway.machine.devices import can_use_gpus, describe_holders, is_free, list_gpus, pick_devices
+from headway.machine.dumps import parse_oom, parse_xids
+from headway.machine.judge_env import judge_env
+from headway.machine.judge_gpus import capability_of, judge_gpus
+from headway.machine.judge_host import NOFILE, judge_limits, judge_shm
+from headway.machine.judge_kernel import judge_oom, judge_xids
+from headway.machine.judge_links import judge_links, judge_p2p
+from headway.machine.judge_npus import judge_npus
+from headway.machine.judge_versions import judge_build, judge_company, judge_driver, judge_p2p_driver, judge_pair
 from headway.machine.record import Finding, MachineReport
 from headway.units import count, size
 
@@ -23,8 +33,8 @@ _SHM_WARN = _GIB
 """Docker's default of 64 MiB ends data loader processes with a bus error; 1 GiB holds a few batches of each."""
 _MEMORY_WARN = _GIB
 _NOFILE_WARN = 1024
-_NOFILE_WORKERS = 4096
-"""Each tensor a data loader process hands over is an open file in the rank."""
+_CLOCK_S = 5.0
+_MADE_IN = 2025
 
 
 def judge_machine(report: MachineReport, config: RunConfig | None = None) -> tuple[Finding, ...]:
@@ -33,11 +43,13 @@ def judge_machine(report: MachineReport, config: RunConfig | None = None) -> tup
     findings = [
         *_judge_framework(report),
         *_judge_gpus(report, config),
+        *_judge_health(report),
         *_judge_disk(report),
         *_judge_host(report, config),
+        *_judge_tries(report),
         *_judge_environment(report),
     ]
-    order = ("stop", "warn", "ok")
+    order = ("stop", "warn", "note", "ok")
     return tuple(sorted(findings, key=lambda finding: order.index(finding.level)))
 
 
@@ -60,6 +72,51 @@ def _judge_framework(report: MachineReport) -> Iterator[Finding]:
             "cuda": found.cuda or "n/a",
         }
         yield Finding(code="machine/driver-too-old", level="stop", facts=facts)
+    if found.torch is not None:
+        yield from judge_pair(found.torch, found.torchvision)
+        yield from judge_company(found.torch, numpy=found.numpy, python=found.python_version)
+        kinds = {(gpu.name, capability_of(gpu)) for gpu in report.gpus if not gpu.lost}
+        for name, capability in sorted(kinds, key=str):
+            yield from judge_build(found.cuda, name, capability)
+
+
+def _judge_health(report: MachineReport) -> Iterator[Finding]:
+    """Yield what is wrong with the devices themselves, their links and their driver."""
+    yield from judge_gpus(report.gpus)
+    if report.gpus:
+        yield from judge_driver(report.gpu_driver, report.gpu_driver_cuda)
+        yield from judge_links(Counter(report.links.values()))
+        yield from judge_p2p(report.p2p)
+        yield from judge_p2p_driver(report.gpu_driver, [gpu.name or "" for gpu in report.gpus])
+    if report.npu_trouble:
+        yield Finding(code="machine/npu-driver-broken", level="warn", facts={"said": report.npu_trouble})
+    yield from judge_npus(report.npus)
+    if report.kernel_log:
+        yield from judge_xids(parse_xids(report.kernel_log) or {})
+        # What was ended may be anybody's and long ago: worth knowing, nothing to repair.
+        for finding in judge_oom(parse_oom(report.kernel_log) or {}):
+            yield replace(finding, level="note")
+
+
+def _judge_tries(report: MachineReport) -> Iterator[Finding]:
+    """Yield what the deep check tried in vain."""
+    if report.probe_trouble:
+        need = f"> {size(report.probe_bytes)}"
+        facts = {"need": need, "place": report.disk_place, "why": report.probe_trouble}
+        yield Finding(code="machine/write-refused", level="stop", facts=facts)
+    if report.port_trouble:
+        yield Finding(code="machine/port-refused", level="stop", facts={"why": report.port_trouble})
+    if report.clock_ahead_s is not None and abs(report.clock_ahead_s) > _CLOCK_S:
+        facts = {"place": report.disk_place, "apart": f"{abs(report.clock_ahead_s):.0f}"}
+        yield Finding(code="machine/clock-apart", level="warn", facts=facts)
+    year = time.gmtime().tm_year
+    if year < _MADE_IN:
+        yield Finding(code="machine/clock-wrong", level="warn", facts={"year": str(year)})
+    for name, answer in report.trackers.items():
+        if answer != "ok":
+            variable, _, address = name.partition(" ")
+            facts = {"name": variable, "address": address, "why": answer}
+            yield Finding(code="machine/tracker-unreachable", level="warn", facts=facts)
 
 
 def _is_older(serves: str | None, built: str | None) -> bool:
@@ -132,10 +189,14 @@ def _judge_host(report: MachineReport, config: RunConfig) -> Iterator[Finding]:
     if workers and report.shm_bytes is not None and (report.shm_free_bytes or 0) < _SHM_WARN:
         facts = {"free": size(report.shm_free_bytes), "need": size(_SHM_WARN), "workers": str(workers)}
         yield Finding(code="machine/shm-small", level="warn", facts=facts)
-    need = _NOFILE_WORKERS if workers else _NOFILE_WARN
+    need = NOFILE if workers else _NOFILE_WARN
     if report.nofile is not None and report.nofile < need:
         facts = {"have": str(report.nofile), "need": str(need)}
         yield Finding(code="machine/nofile-low", level="warn", facts=facts)
+    # Pinned memory matters to InfiniBand alone, and one machine needs none.
+    yield from judge_limits(nofile=None, memlock_bytes=None, nproc=report.nproc)
+    if report.gpus:  # NCCL takes its buffers from there, with or without loader processes
+        yield from judge_shm(report.shm_bytes)
 
 
 def _judge_environment(report: MachineReport) -> Iterator[Finding]:
@@ -146,3 +207,4 @@ def _judge_environment(report: MachineReport) -> Iterator[Finding]:
     if "OMP_NUM_THREADS" in report.environment:
         facts = {"value": report.environment["OMP_NUM_THREADS"]}
         yield Finding(code="machine/omp-set", level="warn", facts=facts)
+    yield from judge_env(report.environment)

@@ -51,7 +51,8 @@ def _ask_other(python: str) -> Framework:
         return Framework(python=python, trouble=err.strerror or str(err))
     try:
         found = json.loads(done.stdout)
-        return Framework(python=python, **{key: found[key] for key in ("python_version", "torch", "cuda", "hip")})
+        known = {key: found[key] for key in ("python_version", "torch", "cuda", "hip")}
+        return Framework(python=python, **known, torchvision=found.get("torchvision"), numpy=found.get("numpy"))
     except (ValueError, KeyError, TypeError):
         said = (done.stderr.strip() or done.stdout.strip()).splitlines()
         return Framework(python=python, trouble=said[-1][:200] if said else f"exit code {done.returncode}")

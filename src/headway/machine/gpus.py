@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -24,6 +25,10 @@ class GpuReading:
     gpus: tuple[Gpu, ...] = ()
     trouble: str | None = None
     """What the driver said when it could not answer."""
+    links: Mapping[str, str] = field(default_factory=dict)
+    """How two GPUs are joined, `{"0-1": "NV12"}`, by the driver's numbers."""
+    p2p: Mapping[str, bool] = field(default_factory=dict)
+    """Whether two GPUs may read each other's memory."""
 
 
 class GpuDriver(Protocol):
@@ -68,6 +73,8 @@ class RecordedDriver:
             cuda=data.get("gpu_driver_cuda"),
             gpus=tuple(gpu_from_json(gpu) for gpu in data.get("gpus", ())),
             trouble=data.get("gpu_trouble"),
+            links=data.get("links") or {},
+            p2p=data.get("p2p") or {},
         )
 
 
@@ -78,3 +85,11 @@ def describe_process(pid: int) -> tuple[str | None, str | None]:
         return process.username(), process.name()
     except (psutil.Error, KeyError):  # KeyError: a user id without a name
         return None, None
+
+
+def age_of(pid: int) -> float | None:
+    """Return seconds since a process was started; None when it cannot be seen from here."""
+    try:
+        return max(0.0, time.time() - psutil.Process(pid).create_time())
+    except psutil.Error:
+        return None

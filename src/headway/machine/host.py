@@ -66,6 +66,11 @@ def read_memory(limits: GroupLimits) -> tuple[int, int]:
     return limits.memory_bytes, min(free, left)
 
 
+def read_swap() -> int:
+    """Return the size of the swap space."""
+    return int(psutil.swap_memory().total)
+
+
 def read_shm(place: Path = Path("/dev/shm")) -> tuple[int | None, int | None]:
     """Return (size, free) of the shared memory that data loader processes use."""
     if not place.is_dir():

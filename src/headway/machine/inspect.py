@@ -13,13 +13,27 @@ from headway.machine.cgroup import read_group_limits
 from headway.machine.findings import OWN_VARIABLES, judge_machine
 from headway.machine.framework import read_framework
 from headway.machine.gpus import FirstOf, GpuDriver, GpuReading
-from headway.machine.host import count_cores, read_cpu, read_disk, read_memory, read_nofile, read_os, read_shm
+from headway.machine.host import (
+    count_cores,
+    read_cpu,
+    read_disk,
+    read_memory,
+    read_nofile,
+    read_os,
+    read_shm,
+    read_swap,
+)
+from headway.machine.judge_env import NAMES
+from headway.machine.judge_npus import read_npus
 from headway.machine.nvml import NvmlDriver
+from headway.machine.probes import WriteProbe, probe_write, reach_trackers, read_kernel_log, read_limits, try_port
 from headway.machine.record import MachineReport
 from headway.machine.smi import SmiDriver
-from headway.machine.visible import apply_visible
+from headway.machine.visible import apply_visible, keep_pairs
 
-_WATCHED = (*OWN_VARIABLES, "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "OMP_NUM_THREADS")
+_WATCHED = tuple(dict.fromkeys((*OWN_VARIABLES, "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", *NAMES)))
+_USUAL_CHECKPOINT = 1 << 30
+"""Room that is tried when nobody knows how large a checkpoint will be."""
 
 
 def inspect_machine(
@@ -28,6 +42,8 @@ def inspect_machine(
     driver: GpuDriver | None = None,
     config: RunConfig | None = None,
     environ: Mapping[str, str] | None = None,
+    deep: bool = False,
+    checkpoint_bytes: int | None = None,
 ) -> MachineReport:
     """Return what is here for a run that writes below `out`, with its findings.
 
@@ -35,6 +51,8 @@ def inspect_machine(
         driver: where GPU readings come from; none: NVML, then nvidia-smi.
         config: what the run asks for; findings and the ranks' interpreter depend on it.
         environ: the environment the ranks would inherit; none: this process's.
+        deep: also try things: reserve a checkpoint's room, listen, reach trackers, read the kernel log (a second).
+        checkpoint_bytes: size of one checkpoint of the run; none: a usual one.
     """
     environ = os.environ if environ is None else environ
     reading = (driver or FirstOf((NvmlDriver(), SmiDriver()))).read() or GpuReading(source="")
@@ -43,6 +61,8 @@ def inspect_machine(
     memory, memory_free = read_memory(limits)
     shm, shm_free = read_shm()
     nofile, nofile_hard = read_nofile()
+    memlock, nproc = read_limits()
+    npu_driver, npus, npu_trouble = read_npus()
     report = MachineReport(
         host=platform.node(),
         os=read_os(),
@@ -70,6 +90,29 @@ def inspect_machine(
         gpu_trouble=reading.trouble,
         gpus=gpus,
         hidden_gpus=len(reading.gpus) - len(gpus),
+        npus=npus,
+        npu_driver=npu_driver,
+        npu_trouble=npu_trouble,
+        links=keep_pairs(reading.links, gpus),
+        p2p=keep_pairs(reading.p2p, gpus),
+        memlock_bytes=memlock,
+        nproc=nproc,
+        swap_bytes=read_swap(),
         environment={name: environ[name] for name in _WATCHED if name in environ},
     )
+    if deep:
+        report = _try_things(report, environ, checkpoint_bytes or _USUAL_CHECKPOINT)
     return replace(report, findings=judge_machine(report, config))
+
+
+def _try_things(report: MachineReport, environ: Mapping[str, str], checkpoint_bytes: int) -> MachineReport:
+    probe = probe_write(Path(report.disk_place), checkpoint_bytes) if report.out_writable else WriteProbe()
+    return replace(
+        report,
+        probe_bytes=probe.reserved_bytes,
+        probe_trouble=probe.trouble,
+        clock_ahead_s=probe.clock_ahead_s,
+        port_trouble=try_port(),
+        kernel_log=read_kernel_log(),
+        trackers=reach_trackers(environ),
+    )

@@ -24,16 +24,17 @@ _DESKTOP = (
 _HARMLESS = {"idle", "gpu idle", "none", "applications clocks setting", "display clock setting", "sync boost"}
 
 
-def judge_gpus(gpus: Sequence[Gpu], *, process_list: str | None = None) -> Iterator[Finding]:
+def judge_gpus(gpus: Sequence[Gpu], *, lists_processes: bool = True) -> Iterator[Finding]:
     """Yield what is wrong with these GPUs, whoever will use them.
 
     Args:
-        process_list: what a recorded table had for processes; `empty` and `absent` say nothing about company.
+        lists_processes: whether the source tells of processes at all; only then can memory lack an owner.
     """
     here = [gpu for gpu in gpus if not gpu.lost]
     for level, code, say in _RULES:
         yield from _group(here, level, code, say)
-    yield from _group(here, "warn", "machine/gpu-memory-unseen", _unseen)
+    if lists_processes:
+        yield from _group(here, "warn", "machine/gpu-memory-unseen", _unseen)
     small = [gpu for gpu in here if gpu.total_bytes is not None and gpu.total_bytes < _SMALL_BYTES]
     if small and len(here) == 1:
         facts = {"gpus": _list(small), "total": size(small[0].total_bytes)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from headway.machine.record import Finding
 
@@ -16,14 +16,14 @@ _NATIVE = {
 LEAST_CUDA = (12, 0)
 """torch 2.8 and later is built for CUDA 12.6 or newer; inside one major any driver of that major serves."""
 _OLD_TOOLKIT = (11, 0)
-VISION_OF = {
-    (1, 7): "0.8", (1, 8): "0.9", (1, 9): "0.10", (1, 10): "0.11", (1, 11): "0.12", (1, 12): "0.13", (1, 13): "0.14",
-    (2, 0): "0.15", (2, 1): "0.16", (2, 2): "0.17", (2, 3): "0.18", (2, 4): "0.19", (2, 5): "0.20", (2, 6): "0.21",
-    (2, 7): "0.22", (2, 8): "0.23", (2, 9): "0.24", (2, 10): "0.25", (2, 11): "0.26", (2, 12): "0.27", (2, 13): "0.28",
-}  # fmt: skip
-"""torchvision is compiled against one minor version of torch and breaks with any other."""
-_FAULTY_TORCH = {"2.0.0": "2.0.1", "2.1.0": "2.1.2", "2.3.0": "2.3.1", "2.6.0": "2.7.1"}
-"""Releases with a fault in training that the named one repairs (wrong or leaking distributed or compile paths)."""
+_NUMPY_2 = (2, 3)
+"""First torch whose wheels work with numpy 2; older ones warn and then fail in `tensor.numpy()`."""
+_PYTHONS = (((3, 14), (2, 9)), ((3, 13), (2, 5)), ((3, 12), (2, 2)), ((3, 11), (2, 0)))
+"""First torch with wheels for a Python."""
+_NEWEST_GPUS = (10, 0)
+_NEWEST_GPUS_CUDA = (12, 8)
+_P2P_DRIVER = (550, 40)
+"""Older drivers claim P2P between RTX 40 boards and deliver wrong data or hang."""
 
 
 def parse_version(text: str | None) -> tuple[int, int] | None:
@@ -56,7 +56,9 @@ def native_cuda(driver: str | None) -> str | None:
     return _NATIVE[max(below)] if below and int(major) - max(below) < 5 else None
 
 
-def judge_toolkit(toolkit: str | None, *, serves: str | None = None, torch_cuda: str | None = None) -> Iterator[Finding]:
+def judge_toolkit(
+    toolkit: str | None, *, serves: str | None = None, torch_cuda: str | None = None
+) -> Iterator[Finding]:
     """Yield what a CUDA toolkit beside the driver and torch means for extensions compiled here."""
     have = parse_version(toolkit)
     if have is None:
@@ -70,23 +72,57 @@ def judge_toolkit(toolkit: str | None, *, serves: str | None = None, torch_cuda:
         yield Finding(code="machine/toolkit-newer", level="warn", facts=facts)
     if built is not None and have != built:
         # Extensions may be built across minors of one major; across majors they are refused.
-        level = "note" if have[0] == built[0] and have > built else "warn"
         facts = {"toolkit": toolkit or "n/a", "cuda": torch_cuda or "n/a"}
-        yield Finding(code="machine/toolkit-differs", level="warn" if level == "warn" else "note", facts=facts)
+        yield Finding(code="machine/toolkit-differs", level="note" if have[0] == built[0] else "warn", facts=facts)
 
 
 def judge_pair(torch: str | None, vision: str | None) -> Iterator[Finding]:
-    """Yield a torchvision that was compiled against another torch, and a torch with a known fault."""
-    version = parse_version(torch)
-    want = VISION_OF.get(version) if version else None
-    have = parse_version(vision)
-    if want and have and ".".join(map(str, have)) != want:
-        facts = {"torch": torch or "n/a", "vision": vision or "n/a", "want": want}
+    """Yield a torchvision that was compiled against another torch: it breaks with any minor but its own."""
+    version, have = parse_version(torch), parse_version(vision)
+    if version is None or have is None:
+        return
+    want = (0, version[1] + 15) if version[0] == 2 else (0, version[1] + 1)
+    if have != want:
+        facts = {"torch": torch or "n/a", "vision": vision or "n/a", "want": f"{want[0]}.{want[1]}"}
         yield Finding(code="machine/vision-pair", level="warn", facts=facts)
-    plain = (torch or "").partition("+")[0]
-    if plain in _FAULTY_TORCH:
-        facts = {"torch": torch or "n/a", "better": _FAULTY_TORCH[plain]}
-        yield Finding(code="machine/torch-faulty", level="note", facts=facts)
+
+
+def judge_company(torch: str | None, *, numpy: str | None, python: str | None) -> Iterator[Finding]:
+    """Yield a numpy or a Python that this torch does not work with."""
+    version = parse_version(torch)
+    if version is None:
+        return
+    other = parse_version(numpy)
+    if other is not None and other[0] >= 2 and version < _NUMPY_2:
+        facts = {"torch": torch or "n/a", "numpy": numpy or "n/a"}
+        yield Finding(code="machine/numpy-pair", level="warn", facts=facts)
+    runs = parse_version(python)
+    need = next((least for least_python, least in _PYTHONS if runs is not None and runs >= least_python), None)
+    if need is not None and version < need:
+        facts = {"torch": torch or "n/a", "python": python or "n/a", "need": f"{need[0]}.{need[1]}"}
+        yield Finding(code="machine/python-pair", level="warn", facts=facts)
+
+
+def judge_build(torch_cuda: str | None, name: str | None, capability: tuple[int, int] | None) -> Iterator[Finding]:
+    """Yield a GPU for which this build of torch has no kernels."""
+    built = parse_version(torch_cuda)
+    if built is None or capability is None:
+        return
+    least = (7, 5) if built[0] >= 13 else (7, 0) if built >= _NEWEST_GPUS_CUDA else (5, 0)
+    is_new = capability >= _NEWEST_GPUS and built < _NEWEST_GPUS_CUDA
+    if capability < least or is_new:
+        facts = {"name": name or "n/a", "capability": ".".join(map(str, capability)), "cuda": torch_cuda or "n/a"}
+        facts["use"] = "cu128" if is_new else "cu126"
+        yield Finding(code="machine/gpu-not-in-build", level="stop", facts=facts)
+
+
+def judge_p2p_driver(driver: str | None, names: Sequence[str]) -> Iterator[Finding]:
+    """Yield several RTX 40 boards under a driver that lies about P2P."""
+    ours = parse_version(driver)
+    forties = [name for name in names if re.search(r"RTX 40\d\d", name)]
+    if ours is not None and ours < _P2P_DRIVER and len(forties) > 1:
+        facts = {"driver": driver or "n/a", "name": forties[0], "need": "550.40.07"}
+        yield Finding(code="machine/p2p-driver", level="warn", facts=facts)
 
 
 def judge_packages(torch_cuda: str | None, conda_toolkit: str | None) -> Iterator[Finding]:

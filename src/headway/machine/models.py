@@ -96,7 +96,9 @@ def _key(words: list[str]) -> tuple[str, ...]:
     """Return what tells one model from another: `h100`, `rtx 3080 ti`; board, memory and its kind do not."""
     kept = []
     for word in words:
-        if re.fullmatch(r"\d+gb|hbm\w*|\d+w|w|modified|blackwell|server|workstation|edition|sxm\d*|pcie|nvl|laptop", word):
+        if re.fullmatch(
+            r"\d+gb|hbm\w*|\d+w|w|modified|blackwell|server|workstation|edition|sxm\d*|pcie|nvl|laptop", word
+        ):
             continue
         kept.append(word)
     return tuple(kept)

@@ -5,6 +5,7 @@ library of an old Python and must not import from this package.
 """
 
 import ast
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -14,8 +15,10 @@ import sys
 
 def describe_torch():
     # type: () -> dict[str, str | None]
-    """Return python_version, torch, cuda and hip; a key whose value is None is not there."""
+    """Return python_version, torch, cuda, hip, torchvision, numpy; a key whose value is None is not there."""
     found = {"python_version": platform.python_version(), "torch": None, "cuda": None, "hip": None}
+    for name in ("torchvision", "numpy"):
+        found[name] = installed_version(name)
     spec = importlib.util.find_spec("torch")
     if spec is None or not spec.origin:
         return found
@@ -29,6 +32,15 @@ def describe_torch():
         if name in ("torch", "cuda", "hip") and isinstance(value, ast.Constant) and value.value:
             found[name] = str(value.value)
     return found
+
+
+def installed_version(name):
+    # type: (str) -> str | None
+    """Return a package's version from its metadata, without importing it."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 if __name__ == "__main__":

@@ -133,6 +133,8 @@ class Framework:
     """CUDA version torch was built for; none: no CUDA in it."""
     hip: str | None = None
     """ROCm version torch was built for."""
+    torchvision: str | None = None
+    numpy: str | None = None
     trouble: str | None = None
     """Why it could not be read."""
 
@@ -194,6 +196,8 @@ class MachineReport:
     npus: tuple[Npu, ...] = ()
     npu_driver: str | None = None
     """Version of npu-smi."""
+    npu_trouble: str | None = None
+    """What npu-smi said when it could not answer."""
     links: Mapping[str, str] = field(default_factory=dict)
     """How two GPUs are joined, `{"0-1": "NV12"}`, in the words of `nvidia-smi topo -m`."""
     p2p: Mapping[str, bool] = field(default_factory=dict)

@@ -9,8 +9,10 @@ import shutil
 import subprocess
 from dataclasses import replace
 
-from headway.machine.gpus import GpuReading, describe_process
+from headway.machine.dumps import read_dump
+from headway.machine.gpus import GpuReading, age_of, describe_process
 from headway.machine.record import Gpu, GpuProcess
+from headway.machine.recorded import gpus_of
 
 _DEADLINE_S = 15.0
 """Without persistence mode nvidia-smi wakes every GPU first, about a second each."""
@@ -32,11 +34,25 @@ class SmiDriver:
         try:
             gpus = _run(program, f"--query-gpu={_GPU_KEYS}", "--format=csv")
             apps = _run(program, f"--query-compute-apps={_APP_KEYS}", "--format=csv")
+            whole, topology = _run(program, "-q"), _run(program, "topo", "-m")
         except subprocess.TimeoutExpired:
             return GpuReading(source="nvidia-smi", trouble=f"nvidia-smi gave no answer within {_DEADLINE_S:.0f} s")
         except OSError as err:
             return GpuReading(source="nvidia-smi", trouble=f"nvidia-smi: {err.strerror or err}")
-        return parse_smi(gpus, apps)
+        return add_health(parse_smi(gpus, apps), f"{whole}\n{topology}")
+
+
+def add_health(reading: GpuReading, text: str) -> GpuReading:
+    """Return the reading with what the long form and the matrix of links tell beside it, in the same order of GPUs."""
+    dump = read_dump(text)
+    found = dump.parts.get("nvidia_smi_q", {})
+    healths = [gpu.health for gpu in gpus_of(dump)]
+    gpus = reading.gpus
+    if len(healths) == len(gpus):
+        gpus = tuple(replace(gpu, health=health) for gpu, health in zip(gpus, healths, strict=True))
+    matrix = dump.parts.get("topology", {})
+    links = {pair.replace("GPU", ""): kind for kind, pairs in (matrix.get("pairs") or {}).items() for pair in pairs}
+    return replace(reading, gpus=gpus, cuda=reading.cuda or found.get("cuda"), links=links)
 
 
 def _run(program: str, *args: str) -> str:
@@ -101,7 +117,8 @@ def _processes(text: str) -> dict[str, list[GpuProcess]]:
             continue
         user, name = describe_process(pid)
         used = _bytes(row.get("used_gpu_memory") or row.get("used_memory"))
-        process = GpuProcess(pid=pid, user=user, name=name or _text(row.get("process_name")), held_bytes=used)
+        name = name or _text(row.get("process_name"))
+        process = GpuProcess(pid=pid, user=user, name=name, held_bytes=used, kind="C", age_s=age_of(pid))
         held.setdefault(row.get("gpu_uuid") or row.get("uuid") or "", []).append(process)
     return held
 

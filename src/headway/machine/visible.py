@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from headway.machine.record import Gpu
+
+Value = TypeVar("Value")
 
 
 def apply_visible(gpus: Sequence[Gpu], value: str | None) -> tuple[Gpu, ...]:
@@ -34,3 +37,15 @@ def _find(gpus: Sequence[Gpu], entry: str) -> Gpu | None:
         return None
     matches = [gpu for gpu in gpus if gpu.uuid is not None and gpu.uuid.lower().startswith(entry.lower())]
     return matches[0] if len(matches) == 1 else None
+
+
+def keep_pairs(pairs: Mapping[str, Value], gpus: Sequence[Gpu]) -> dict[str, Value]:
+    """Return what is known about pairs of GPUs, by the numbers a process would see."""
+    seen = {gpu.physical: gpu.index for gpu in gpus}
+    kept = {}
+    for pair, value in pairs.items():
+        one, _, other = pair.partition("-")
+        if one.isdecimal() and other.isdecimal() and int(one) in seen and int(other) in seen:
+            low, high = sorted((seen[int(one)], seen[int(other)]))
+            kept[f"{low}-{high}"] = value
+    return kept

@@ -58,21 +58,21 @@ Example:
     ),
     "cli/line-ckpt": Text(en="list, verify, export, prune checkpoints", zh="列出、校验、导出、清理检查点"),
     "cli/line-config": Text(en="show, explain and describe the config", zh="查看和解释配置"),
-    "cli/line-new": Text(en="a project in which a guide's own commands work", zh="生成一个能直接运行指南命令的项目"),
+    "cli/line-new": Text(en="a project in which a guide's own commands work", zh="生成项目，指南里的命令可以原样运行"),
     "cli/new-help": Text(
         en="""Make a project folder in which a guide's own commands work, word for word.
 
 Example:
   headway new nanochat mychat""",
-        zh="""生成一个项目文件夹，指南里的命令可以原样运行。
+        zh="""生成一个项目目录，指南里的命令可以原样运行。
 
 示例：
   headway new nanochat mychat""",
     ),
-    "cli/option-dry-run-files": Text(en="List the files and write nothing.", zh="只列出文件，不写入。"),
+    "cli/option-dry-run-files": Text(en="list the files and write nothing", zh="只列出文件，不写入"),
     "cli/new-made": Text(
         en="{folder} is ready: the commands of the {recipe} guide work there",
-        zh="{folder} 已就绪：{recipe} 指南中的命令可以在里面直接运行",
+        zh="{folder} 已就绪：{recipe} 指南里的命令可以在其中原样运行",
     ),
     "cli/line-completion": Text(en="shell completion for bash, zsh, fish", zh="bash、zsh、fish 的命令补全"),
     # options that several commands have

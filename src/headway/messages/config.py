@@ -12,10 +12,11 @@ TEXTS: dict[str, Text] = {
     "config/problems": Text(en="the config has {num} problems", zh="配置有 {num} 处问题"),
     "config/one-problem": Text(en="the config has one problem", zh="配置有 1 处问题"),
     "config/more": Text(en="… and {num} more", zh="……另有 {num} 处"),
-    "config/place-command-line": Text(en="command line: ", zh="命令行："),
-    "config/place-environment": Text(en="environment {name}: ", zh="环境变量 {name}："),
-    "config/place-preset": Text(en="preset {name}: ", zh="预设 {name}："),
-    "config/place-recipe": Text(en="recipe {name}: ", zh="配方 {name}："),
+    "config/at": Text(en="{place}: {text}", zh="{place}：{text}"),
+    "config/place-command-line": Text(en="command line", zh="命令行"),
+    "config/place-environment": Text(en="environment {name}", zh="环境变量 {name}"),
+    "config/place-preset": Text(en="preset {name}", zh="预设 {name}"),
+    "config/place-recipe": Text(en="recipe {name}", zh="配方 {name}"),
     # keys
     "config/unknown-key": Text(
         en="unknown key {key}",

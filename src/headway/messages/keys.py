@@ -1,9 +1,12 @@
 """What each key of the config is, in Chinese. The English is the string below the field, said there and only there.
 
-A recipe's own keys stand under its name. A test asks for every key of every built-in recipe.
+A recipe's own keys are `KEYS` in its messages. A test asks for every key of every built-in recipe.
 """
 
 from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
 
 CHINESE: dict[str, str] = {
     "recipe": "内置配方的名字，或含有 preset.py 和 task.py 的目录。",
@@ -17,6 +20,7 @@ CHINESE: dict[str, str] = {
     "batch.per_device": "每个 rank 一次前向和反向处理的样本数（micro-batch）。",
     "batch.total": "一个优化器步中所有 rank、所有 micro-batch 的样本数或 token 数（见 `batch.unit`）。",
     "batch.accumulation": "每个 rank 累积多少个 micro-batch 才更新一次；给出 per_device 和 total 时自动推出。",
+    "batch.all_devices": "所有 rank 在一个 micro-batch 中合计的样本数，有的教程称之为总批次；除以 rank 数即得 per_device。",
     "batch.unit": "`batch.total` 的计数单位。",
     "lr": "学习率、随批次缩放的规则、调度曲线。",
     "lr.base": "批次为 `lr.base_batch` 时的学习率；有多个参数组的配方按它缩放各组的学习率。",
@@ -56,6 +60,10 @@ CHINESE: dict[str, str] = {
     "save.keep_best": "保留验证结果最好的检查点。",
     "ema": "权重的滑动平均。",
     "ema.decay": "滑动平均的衰减；不设则不保留滑动平均。",
+    "ema.power": "衰减按 1 - (1 + 步数 / ema.inv_gamma) ** -power 升高，与 RDT 相同；不设则按 (1 + 步数) / (10 + 步数)。",
+    "ema.inv_gamma": "配合 ema.power，把升高过程拉长到更多步。",
+    "ema.update_after": "配合 ema.power，在前多少步内平均值就等于权重本身。",
+    "ema.min": "配合 ema.power，升高过程中衰减的最小值。",
     "guard": "NaN 与 Inf 的处理。",
     "guard.policy": "停止训练、跳过该步的更新，或回退到上一个检查点并跳过该步的样本。",
     "guard.limit": "跳过或回退达到多少次后停止训练。",
@@ -70,22 +78,14 @@ CHINESE: dict[str, str] = {
     "launch.restarts": "连续重启多少次仍无进展就彻底停止（退出码 93）。",
     "env": "rank 的解释器。",
     "env.python": "框架装在别的环境时，rank 所用的 Python；不设则用当前环境的。",
-    # nanochat
-    "nanochat:task.depth": "模型的层数；宽度、头数和参数量由它决定。",
-    "nanochat:task.aspect": "每层对应的宽度：模型宽度为 depth * aspect。",
-    "nanochat:task.head_dim": "注意力头的最大宽度；头数为模型宽度除以它，向上取整。",
-    "nanochat:task.n_kv_head": "键值头的个数，由各组查询头共用；不设则与查询头一样多。",
-    "nanochat:task.max_seq_len": "一个样本的 token 数。",
-    "nanochat:task.vocab_size": "分词器的词表大小，含 9 个特殊 token。",
-    "nanochat:task.rope_base": "旋转位置编码（RoPE）的底数。",
-    "nanochat:task.softcap": "用 tanh 把 logits 压到正负该值之间。",
-    "nanochat:task.loss_chunk": "同一时刻最多保留多少个 token 的 fp32 logits；更长的批次分段，反向时重算；0：不分段。",
-    "nanochat:task.embedding_lr": "token 嵌入在宽度 768 时的 AdamW 学习率；随宽度的平方根下降。",
-    "nanochat:task.unembedding_lr": "输出矩阵在宽度 768 时的 AdamW 学习率；随宽度的平方根下降。",
-    "nanochat:task.matrix_lr": "各层内部矩阵的 Muon 学习率。",
-    "nanochat:task.wte_bf16": "与原版一样用 bf16 存放 token 嵌入；每个权重省 2 字节，但会丢失微小的更新。",
-    "nanochat:task.data_dir": "存放 base_data/shard_00000.parquet 等分片的目录；由它们生成的文件放在旁边。",
-    "nanochat:task.synthetic": "data_dir 中没有分片时，生成小型合成分片，而不是停止。",
-    "nanochat:task.tokenizer_chars": "用训练分片中多少个字符来训练分词器。",
-    "nanochat:task.eval_tokens": "一次验证的 token 数，从最后一个分片的开头算起；不设则用整个分片。",
 }
+
+
+def describe_key(key: str, recipe: str) -> str | None:
+    """Return what a key is, or None for a key of a recipe that has no Chinese."""
+    if key in CHINESE:
+        return CHINESE[key]
+    if find_spec(f"headway.messages.{recipe}") is None:
+        return None
+    own: dict[str, str] = vars(import_module(f"headway.messages.{recipe}")).get("KEYS", {})
+    return own.get(key)

@@ -6,21 +6,21 @@ from headway.messages import Text
 
 TEXTS: dict[str, Text] = {
     "nanochat/guide-start": Text(
-        en="dual-GPU training with {config}; log: {log}", zh="启动双卡分布式训练：{config}；日志：{log}"
+        en="dual-GPU training with {config}; log: {log}", zh="启动双卡训练：{config}；日志：{log}"
     ),
-    "nanochat/guide-config-fine": Text(en="config checked, batch sizes divide", zh="配置验证通过，批次大小可以整除"),
+    "nanochat/guide-config-fine": Text(en="config checked, batch sizes divide", zh="配置检查通过，批次可以整除"),
     "nanochat/guide-end": Text(en="training ended with exit code {code}", zh="训练结束，退出码 {code}"),
     "nanochat/guide-no-config": Text(
         en="there is no config {path}; here are {known}",
         zh="没有配置文件 {path}；这里有：{known}",
-        en_hint="./train_dual_gpu.sh configs/dual_gpu/conservative.py",
-        zh_hint="./train_dual_gpu.sh configs/dual_gpu/conservative.py",
+        en_hint="for example: ./train_dual_gpu.sh configs/dual_gpu/conservative.py",
+        zh_hint="例如：./train_dual_gpu.sh configs/dual_gpu/conservative.py",
     ),
     "nanochat/guide-no-log": Text(
         en="there is no log {path}; the newest are {known}",
         zh="没有日志 {path}；最新的有：{known}",
-        en_hint="./monitor_training.sh --log=logs/…",
-        zh_hint="./monitor_training.sh --log=logs/…",
+        en_hint="type: ./monitor_training.sh --log=logs/…",
+        zh_hint="运行：./monitor_training.sh --log=logs/…",
     ),
     "nanochat/heads": Text(
         en="a width of {width} at depth {depth} does not divide into {heads} even heads",
@@ -145,3 +145,24 @@ TEXTS: dict[str, Text] = {
         zh="设备由 parallel.gpus 决定",
     ),
 }
+
+KEYS: dict[str, str] = {
+    "task.depth": "模型的层数；宽度、头数和参数量由它决定。",
+    "task.aspect": "每层对应的宽度：模型宽度为 depth * aspect。",
+    "task.head_dim": "注意力头的最大宽度；头数为模型宽度除以它，向上取整。",
+    "task.n_kv_head": "键值头的个数，由各组查询头共用；不设则与查询头一样多。",
+    "task.max_seq_len": "一个样本的 token 数。",
+    "task.vocab_size": "分词器的词表大小，含 9 个特殊 token。",
+    "task.rope_base": "旋转位置编码（RoPE）的底数。",
+    "task.softcap": "用 tanh 把 logits 压到正负该值之间。",
+    "task.loss_chunk": "同一时刻最多保留多少个 token 的 fp32 logits；更长的批次分段，反向时重算；0：不分段。",
+    "task.embedding_lr": "token 嵌入在宽度 768 时的 AdamW 学习率；随宽度的平方根下降。",
+    "task.unembedding_lr": "输出矩阵在宽度 768 时的 AdamW 学习率；随宽度的平方根下降。",
+    "task.matrix_lr": "各层内部矩阵的 Muon 学习率。",
+    "task.wte_bf16": "与原版一样用 bf16 存放 token 嵌入；每个权重省 2 字节，但会丢失微小的更新。",
+    "task.data_dir": "存放 base_data/shard_00000.parquet 等分片的目录；由它们生成的文件放在旁边。",
+    "task.synthetic": "data_dir 中没有分片时，生成小型合成分片，而不是停止。",
+    "task.tokenizer_chars": "用训练分片中多少个字符来训练分词器。",
+    "task.eval_tokens": "一次验证的 token 数，从最后一个分片的开头算起；不设则用整个分片。",
+}
+"""What the keys of the recipe's own section are, in Chinese; the English is the string below each field."""

@@ -18,6 +18,12 @@ TEXTS: dict[str, Text] = {
         en_hint="give two of the three and Headway derives the third, or one of these:\n{choices}",
         zh_hint="三个值给出两个即可，第三个由 Headway 推出；或改用下列设置之一：\n{choices}",
     ),
+    "plan/all-devices-does-not-divide": Text(
+        en="batch.all_devices={whole} over {ranks} ranks is not batch.per_device={per_device} whole samples on each",
+        zh="batch.all_devices={whole} 分给 {ranks} 个 rank，每个 rank 得不到整数个样本（batch.per_device={per_device}）",
+        en_hint="set {choices}, or give batch.per_device instead",
+        zh_hint="设 {choices}，或改为直接给出 batch.per_device",
+    ),
     "plan/no-tokens": Text(
         en="batch.unit=tokens, but a sample of this recipe has no fixed number of tokens (batch.total={total})",
         zh="batch.unit=tokens，但该配方的样本没有固定的 token 数（batch.total={total}）",

@@ -8,20 +8,23 @@ TEXTS: dict[str, Text] = {
     "recipes/no-guide": Text(
         en="there is no guide project for {name}; there is one for {known}",
         zh="没有 {name} 的指南项目；可用的有：{known}",
-        en_hint="headway new nanochat mychat",
-        zh_hint="headway new nanochat mychat",
+        en_hint="for example: headway new nanochat mychat",
+        zh_hint="例如：headway new nanochat mychat",
     ),
     "recipes/folder-not-empty": Text(
         en="{folder} is not an empty folder",
-        zh="{folder} 不是空文件夹",
+        zh="{folder} 不是空目录",
         en_hint="give a new folder, so that nothing of yours is overwritten",
-        zh_hint="请给一个新的文件夹，以免覆盖已有文件",
+        zh_hint="换一个新目录，以免覆盖已有文件",
     ),
     "recipes/guide-small": Text(
         en="no GPU here: a small model ({size}) is trained on CPU ranks; {flag} trains the guide's own size",
-        zh="这台机器没有 GPU：在 CPU 上训练小模型（{size}）；加 {flag} 训练指南中的完整规模",
+        zh="本机没有 GPU：在 CPU 上训练小模型（{size}）；加 {flag} 训练指南中的完整规模",
     ),
-    "recipes/guide-full": Text(en="the guide's own size is trained ({flag}, or a GPU is here)", zh="按指南中的完整规模训练（{flag}，或本机有 GPU）"),
+    "recipes/guide-full": Text(
+        en="the guide's own size is trained ({flag}, or a GPU is here)",
+        zh="按指南中的完整规模训练（{flag}，或本机有 GPU）",
+    ),
     "recipes/unknown": Text(
         en="there is no recipe {name}; the built-in ones are {known}",
         zh="没有名为 {name} 的配方；内置配方有：{known}",

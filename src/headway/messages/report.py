@@ -93,7 +93,7 @@ TEXTS: dict[str, Text] = {
     "report/note-validation": Text(
         en="{num} validations, from {first} to {last}", zh="共 {num} 次验证，从 {first} 到 {last}"
     ),
-    "report/plot-speed": Text(en="Speed,", zh="速度，"),
+    "report/plot-speed": Text(en="Speed, {unit}", zh="速度（{unit}）"),
     "report/note-speed": Text(en="median {median}, slowest step {low}", zh="中位数 {median}，最慢一步 {low}"),
     "report/plot-split": Text(en="Where a step goes", zh="一步的时间构成"),
     "report/note-split": Text(

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol
 
-from headway.config import BatchConfig, Recipe, RunConfig
+from headway.config import BatchConfig, Recipe, RunConfig, Situation
+from headway.errors import PlanError
 from headway.machine import MachineReport
 from headway.plan.batch import Batch, BatchWish, keep_total, resolve_batch, wish_batch
-from headway.plan.layout import lay_out
+from headway.plan.layout import Layout, lay_out
 from headway.plan.length import Length, resolve_length
 from headway.plan.record import Plan, PlanWarning
 from headway.plan.rows import list_rows
@@ -47,8 +48,9 @@ def make_plan(loaded: Loaded, machine: MachineReport, recipe: Recipe, *, before:
     tokens = recipe.tokens_per_sample(config.task) if recipe.tokens_per_sample else None
     in_epoch = recipe.train_samples(config.task) if recipe.train_samples else None
     layers = {key: layer_of(origin) for key, origin in origins.items()}
+    asked, origins, layers = _share_out(config.batch, origins, layers, layout.world_size)
     wish = wish_batch(
-        _drop_lowest(config.batch, layers),
+        _drop_lowest(asked, layers),
         world_size=layout.world_size,
         tokens_per_sample=tokens,
         spelling=loaded.guide_names,
@@ -74,10 +76,37 @@ def make_plan(loaded: Loaded, machine: MachineReport, recipe: Recipe, *, before:
         total_steps=length.total_steps,
         lr_factor=lr_factor(config.lr, batch=_in_unit(config, batch)),
         warmup_samples=config.lr.warmup_samples,
-        warnings=(*layout.warnings, *_warn(config, batch, length, in_epoch), *_overruled(config, length, layers)),
+        warnings=(
+            *layout.warnings,
+            *_warn(config, batch, length, in_epoch),
+            *_overruled(config, length, layers),
+            *_advise(loaded, recipe, layout, batch),
+        ),
         gpu_uuids=uuids if len(uuids) == len(layout.gpus) else (),
     )
     return replace(plan, rows=list_rows(plan, config, origins, machine=machine, wish=wish, length=length, kept=kept))
+
+
+def _share_out(
+    asked: BatchConfig, origins: Mapping[str, str], layers: Mapping[str, int], world_size: int
+) -> tuple[BatchConfig, Mapping[str, str], Mapping[str, int]]:
+    """Return the batch with `all_devices` dealt out over the ranks, unless a higher layer gives per_device itself."""
+    whole = asked.all_devices
+    level, own = layers.get("batch.all_devices", 0), layers.get("batch.per_device", 0)
+    if whole is None or (asked.per_device is not None and own > level):
+        return asked, origins, layers
+    share, rest = divmod(whole, world_size)
+    if rest or (own == level and asked.per_device not in (None, share)):
+        near = sorted({max(world_size, whole - rest), whole - rest + world_size})
+        raise PlanError(
+            "plan/all-devices-does-not-divide",
+            whole=whole,
+            ranks=world_size,
+            per_device=asked.per_device if own == level else f"{whole / world_size:g}",
+            choices=", ".join(f"batch.all_devices={one}" for one in near),
+        )
+    origins = {**origins, "batch.per_device": f"{whole} / {world_size}"}
+    return asked.model_copy(update={"per_device": share}), origins, {**layers, "batch.per_device": level}
 
 
 def _drop_lowest(asked: BatchConfig, layers: Mapping[str, int]) -> BatchConfig:
@@ -95,7 +124,7 @@ def _in_unit(config: RunConfig, batch: Batch) -> int:
 
 def _keeps_batch(before: Plan, world_size: int, layers: Mapping[str, int]) -> bool:
     """Whether the run so far decides the batch: the ranks changed, and nobody has just asked for another one."""
-    asked = (f"batch.{key}" for key in ("per_device", "total", "accumulation"))
+    asked = (f"batch.{key}" for key in ("per_device", "total", "accumulation", "all_devices"))
     return before.world_size != world_size and all(layers.get(key, 0) < COMMAND_LAYER for key in asked)
 
 
@@ -119,6 +148,23 @@ def _warn(config: RunConfig, batch: Batch, length: Length, in_epoch: int | None)
         facts = {"batch": str(batch.samples), "samples": str(in_epoch)}
         warnings.append(PlanWarning(code="plan/batch-over-epoch", facts=facts))
     return warnings
+
+
+def _advise(loaded: Loaded, recipe: Recipe, layout: Layout, batch: Batch) -> list[PlanWarning]:
+    """Return what the recipe has to say about this plan."""
+    if recipe.advise is None:
+        return []
+    sizes = [gpu.total_bytes for gpu in layout.gpus if gpu.total_bytes is not None]
+    situation = Situation(
+        config=loaded.config,
+        world_size=layout.world_size,
+        per_device=batch.per_device,
+        accumulation=batch.accumulation,
+        is_sharded=layout.strategy == "fsdp",
+        device_bytes=min(sizes, default=None),
+        guide_names=loaded.guide_names,
+    )
+    return [PlanWarning(code=code, facts=facts) for code, facts in recipe.advise(situation)]
 
 
 def _overruled(config: RunConfig, length: Length, layers: Mapping[str, int]) -> list[PlanWarning]:

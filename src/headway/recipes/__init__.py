@@ -25,7 +25,9 @@ from headway.errors import UsageError
 __all__ = ["RECIPES", "find_recipe"]
 
 RECIPES: Mapping[str, str] = {
+    "layoutmaster": "headway.recipes.layoutmaster.preset",
     "nanochat": "headway.recipes.nanochat.preset",
+    "tfnet": "headway.recipes.tfnet.preset",
 }
 """Built-in name to the module that holds its `RECIPE`."""
 

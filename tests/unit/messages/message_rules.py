@@ -18,10 +18,7 @@ Catalogue = Mapping[str, Mapping[str, Text]]
 HEADINGS = ("report/", "cli/head-", "cli/usage-", "cli/metavar-")
 """Titles of a page and words of a usage line; they begin with a capital or are all capitals."""
 
-NAMES = frozenset(
-    {"AWS", "Anthropic", "CPU", "CUDA_VISIBLE_DEVICES", "ETA", "GPU", "GitHub", "GitLab", "Google", "Hugging", "JSON"}
-    | {"NaN", "OMP_NUM_THREADS", "OpenAI", "PyTorch", "Python", "Slack", "YAML", "rank"}
-)
+NAMES = frozenset({"Anthropic", "CPU", "GPU", "Google", "Hugging", "NPU", "PyTorch", "Python", "Slack", "rank"})
 """Words that keep their spelling in both languages, and their capital at the beginning of a message."""
 
 TERMS = {
@@ -104,7 +101,8 @@ def check_english(catalogue: Catalogue) -> Iterator[str]:
             continue
         for part in (text.en, text.en_hint):
             first = re.split(r"[ ,.:='(]", part)[0]
-            is_name = first in NAMES or first.startswith(("{", "[", "-", "`"))
+            # CUDA, GitHub, OMP_NUM_THREADS: two capitals make a name.
+            is_name = first in NAMES or sum(letter.isupper() for letter in first) > 1
             if part[:1].isupper() and not is_name and not code.startswith(HEADINGS):
                 yield f"{code}: begins with a capital"
             if re.search(r"[a-z)}]\.$", part):

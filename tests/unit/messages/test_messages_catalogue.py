@@ -166,7 +166,8 @@ def test_facts_are_read_through_names_and_both_sides_of_a_condition():
     source = """
 def go(x, more):
     facts = {"a": 1}
-    facts = {"b": 1, **facts}
+    facts = {**facts}
+    facts["b"] = 2
     say("a/one" if x else "a/two", **facts)
     say("a/three", **more)
     code = "a/four" if x else "a/five"
@@ -175,4 +176,4 @@ def go(x, more):
     uses = {use.code: use for use in uses_in(source, "go.py", frozenset({"a"}))}
     assert uses["a/one"].facts == uses["a/two"].facts == {"a", "b"}
     assert (uses["a/five"].speaker, uses["a/five"].facts) == ("PlanError", {"c"})
-    assert uses["a/three"] == Use("go.py", 6, "a/three", speaker="say", facts=None)
+    assert uses["a/three"] == Use("go.py", 7, "a/three", speaker="say", facts=None)

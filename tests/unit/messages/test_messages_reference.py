@@ -9,22 +9,27 @@ from make_reference import FILES, FOLDER, list_errors, read_texts, render
 from message_uses import find_uses
 
 
+@pytest.fixture(scope="module")
+def books():
+    return {lang: render(lang) for lang in FILES}
+
+
 @pytest.mark.parametrize("lang", FILES)
-def test_the_error_book_is_up_to_date(lang):
+def test_the_error_book_is_up_to_date(lang, books):
     written = (FOLDER / FILES[lang]).read_text(encoding="utf-8")
-    assert written == render(lang), "run: python scripts/make_reference.py"
+    assert written == books[lang], "run: python scripts/make_reference.py"
 
 
-def test_the_error_book_has_a_section_for_every_code_in_both_languages():
+def test_the_error_book_has_a_section_for_every_code_in_both_languages(books):
     texts = read_texts()
     wanted = list_errors(texts, find_uses(frozenset(code.partition("/")[0] for code in texts)))
     assert len(wanted) > 240
     for lang in FILES:
-        assert re.findall(r"^### (\S+)$", render(lang), re.MULTILINE) == wanted
+        assert re.findall(r"^### (\S+)$", books[lang], re.MULTILINE) == wanted
 
 
-def test_a_section_shows_text_hint_and_exit_code():
-    english, chinese = render("en"), render("zh")
+def test_a_section_shows_text_hint_and_exit_code(books):
+    english, chinese = books["en"], books["zh"]
     place = english.index("### plan/batch-does-not-divide")
     assert "error: batch.total={total}" in english[place : place + 200]
     section = chinese.partition("### cli/no-command-near")[2].partition("###")[0]

@@ -213,3 +213,17 @@ def test_steps_that_cannot_tell_their_split_do_not_thin_it_out(tmp_path: Path) -
     assert steps is not None and steps.is_told.sum() == 5
     text = re.sub(r"\s+", " ", " ".join(page_of(fake.run).words))
     assert "backward takes 50 %" in text and re.search(r"backward 反向 50\.0 % 5\.0 s", text)
+
+
+def test_the_plan_table_speaks_both_languages_and_keeps_what_it_does_not_know(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "r")
+    rows = [
+        {"key": "ranks", "value": "2", "origin": "command line"},
+        {"key": "device", "value": "cpu", "origin": "", "origin_code": "plan/from-no-gpu", "facts": {}},
+        {"key": "warmup", "value": "64 <b>", "origin": "run.yaml:3:1", "value_code": "plan/gone", "facts": "odd"},
+    ]
+    write_json(run.plan, {"rows": rows})
+    text = write_report(run).read_text(encoding="utf-8")
+    assert '<span lang="en">command line</span><span lang="zh">命令行</span>' in text
+    assert '<span lang="en">no GPU here</span><span lang="zh">本机没有 GPU</span>' in text
+    assert "64 &lt;b&gt;" in text and "run.yaml:3:1" in text and "64 <b>" not in text

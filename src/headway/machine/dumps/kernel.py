@@ -9,7 +9,9 @@ from headway.machine.dumps.values import Facts
 
 _XID = re.compile(r"\bXid \((?:PCI:)?([0-9A-Fa-f:.]+)\): (\d{1,5})([^\n]*)")
 _SXID = re.compile(r"\bSXid \((?:PCI:)?([0-9A-Fa-f:.]+)\): (\d{1,6})")
-_FALLEN = re.compile(r"(?:NVIDIA GPU|NVRM: GPU)(?: at PCI)?[ :]+([0-9A-Fa-f:.]+\d)(?:(?!\bGPU \d).){0,200}?fallen off the bus", re.S)
+_FALLEN = re.compile(
+    r"(?:NVIDIA GPU|NVRM: GPU)(?: at PCI)?[ :]+([0-9A-Fa-f:.]+\d)(?:(?!\bGPU \d).){0,200}?fallen off the bus", re.S
+)
 
 
 def parse_xids(text: str) -> Facts | None:

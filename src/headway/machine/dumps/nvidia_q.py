@@ -118,7 +118,9 @@ def _health(entries: list[Entry], values: dict[tuple[str, ...], str]) -> Facts:
         facts["retired_pages"] = {
             "single_bit": count_or_none(values.get(("Retired Pages", "Single Bit ECC"))),
             "double_bit": count_or_none(values.get(("Retired Pages", "Double Bit ECC"))),
-            "pending": values.get(("Retired Pages", "Pending Page Blacklist"), values.get(("Retired Pages", "Pending"))),
+            "pending": values.get(
+                ("Retired Pages", "Pending Page Blacklist"), values.get(("Retired Pages", "Pending"))
+            ),
         }
     return facts
 

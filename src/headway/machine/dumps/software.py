@@ -58,9 +58,7 @@ def _listed_gpus(text: str) -> list[Facts]:
         found = re.match(r"^\s*GPU (\d+): (\S.*?)\s*$", line)
         if found:
             gpus.append({"index": int(found[1][:9]), "name": found[2].partition(" (UUID")[0]})
-        elif gpus and not line.startswith((" ", "\t")):
-            break
-        elif line.strip() and not gpus:
+        elif (gpus and not line.startswith((" ", "\t"))) or (line.strip() and not gpus):
             break
     return gpus
 

@@ -9,11 +9,23 @@ from headway.machine.dumps.values import Facts
 _CLASSES = (
     ("driver_library_mismatch", re.compile(r"driver/library version mismatch", re.I)),
     ("gpu_lost", re.compile(r"GPU is lost|GPU_IS_LOST|fallen off the bus", re.I)),
-    ("device_handle_unknown_error", re.compile(r"unable to determine the device handle for gpu[^\n]*unknown error", re.I)),
+    (
+        "device_handle_unknown_error",
+        re.compile(r"unable to determine the device handle for gpu[^\n]*unknown error", re.I),
+    ),
     ("device_handle_error", re.compile(r"unable to determine the device handle for gpu", re.I)),
     ("no_devices", re.compile(r"^\s*no devices were found", re.I | re.M)),
-    ("driver_not_loaded", re.compile(r"couldn't communicate with the NVIDIA driver|driver is not loaded|driver not loaded", re.I)),
-    ("library_not_found", re.compile(r"couldn't find libnvidia-ml|NVML Shared Library Not Found|libnvidia-ml\.so[^\n]*(?:not found|cannot open)", re.I)),
+    (
+        "driver_not_loaded",
+        re.compile(r"couldn't communicate with the NVIDIA driver|driver is not loaded|driver not loaded", re.I),
+    ),
+    (
+        "library_not_found",
+        re.compile(
+            r"couldn't find libnvidia-ml|NVML Shared Library Not Found|libnvidia-ml\.so[^\n]*(?:not found|cannot open)",
+            re.I,
+        ),
+    ),
     ("insufficient_permissions", re.compile(r"failed to initialize NVML: insufficient permissions", re.I)),
     ("command_not_found", re.compile(r"nvidia-smi[^\n]*(?:command not found|not found|no such file)", re.I)),
     ("gpu_access_blocked", re.compile(r"GPU access blocked by the operating system", re.I)),

@@ -20,7 +20,7 @@ PHRASES = ("move to the {colour} block", "reach the {colour} block", "go to the 
 _TURNS = np.array([[0.2, 0.0, -0.2], [-0.2, 0.2, 0.0], [0.0, -0.2, 0.2]])
 """Small rotation that goes with each colour."""
 
-GAIN, REACH = 3.0, 0.12
+GAIN, REACH = 2.0, 0.15
 """Action for each unit of distance, and distance a full action moves."""
 RADIUS, HEIGHT_SLACK = 0.08, 0.12
 """How near, across and in height, the gripper may close on a block."""
@@ -94,9 +94,9 @@ def _draw(scene: Scene, pixels: int, *, corner: Floats, view: float) -> Image:
     image[:] = _TABLE
     image[((x < 0) | (x > 1) | (y < 0) | (y > 1))] = 0
     for block, height, colour in zip(scene.blocks, scene.heights, COLOURS.values(), strict=True):
-        half = 0.05 + 0.1 * height
+        half = 0.06 + 0.1 * height
         image[(abs(x - block[0]) < half) & (abs(y - block[1]) < half)] = colour
-    radius = 0.025 + 0.05 * scene.gripper[2]
+    radius = 0.04 + 0.05 * scene.gripper[2]
     image[np.hypot(x - scene.gripper[0], y - scene.gripper[1]) < radius] = _GRIPPER
     return image
 

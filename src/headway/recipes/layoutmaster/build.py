@@ -5,24 +5,21 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import warnings
 from pathlib import Path
 
 import numpy as np
 from blake3 import blake3
 from numpy.typing import NDArray
-from PIL import Image
 from safetensors.numpy import save_file
 
 from headway.errors import CheckError
 from headway.recipes.layoutmaster.data import SYNTHETIC_MARK, Index, index_json
+from headway.recipes.layoutmaster.picture import load_pixels
 from headway.recipes.layoutmaster.poster import Poster, read_poster
 from headway.recipes.layoutmaster.section import LayoutMasterSection
 from headway.recipes.layoutmaster.synthetic import NUM_POSTERS, write_posters
 from headway.recipes.layoutmaster.trajectory import read_starts, target_layout
 
-_MOST_PIXELS = 200_000_000
-"""Of one PNG: an A0 page at 150 dpi has 35 million."""
 _RANDOM_DRAWS = 20
 
 
@@ -84,22 +81,6 @@ def stack_layouts(posters: list[Poster], section: LayoutMasterSection) -> dict[s
         "first_image": np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)[:-1]]),
         "backdrop": backdrop,
     }
-
-
-def load_pixels(file: Path | None, side: int) -> NDArray[np.uint8]:
-    """Return an element's image as (3, side, side) bytes; alpha is dropped, a missing image is black."""
-    if file is None:
-        return np.zeros((3, side, side), np.uint8)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(file, formats=("PNG",)) as image:
-                if image.width * image.height > _MOST_PIXELS:
-                    raise ValueError(f"{image.width} x {image.height} pixels")
-                small = image.convert("RGB").resize((side, side), Image.Resampling.BILINEAR)
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError, Image.DecompressionBombWarning) as err:
-        raise CheckError("layoutmaster/bad-image", file=file, why=err) from err
-    return np.asarray(small, np.uint8).transpose(2, 0, 1)
 
 
 def score_baselines(

@@ -76,10 +76,9 @@ def fixed_terms(answer: Answer) -> Terms:
     side = answer.layout_BND.new_tensor([*answer.canvas, *answer.canvas, answer.layers, 1.0])
     layout, truth = answer.layout_BND / side, target / side
     pairs, layer = upper_pairs(mask), layout[..., 4]
-    # Certainty grows with the gap in whole layers, and one layer apart is order enough.
-    steps = gaps(layer) * answer.layers
-    below = is_below(target[..., 4])
-    order = F.relu(1 - torch.where(below > 0, steps, -steps))
+    sign = 2 * is_below(target[..., 4]) - 1
+    # Cross-entropy of each pair's order, of which the truth itself, a few layers apart, has some.
+    order = F.relu(F.softplus(-sign * gaps(layer) * answer.layers) - F.softplus(-sign * gaps(target[..., 4])))
 
     def more_than_true(term: Callable[[Tensor], Tensor]) -> Tensor:
         return F.relu(term(layout[..., :4]) - term(truth[..., :4]))

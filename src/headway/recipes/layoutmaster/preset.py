@@ -58,7 +58,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "lr.schedule": "cosine",
     "lr.final": 0.0025,
     "optimizer.weight_decay": 0.01,
-    "train.steps": 600,
+    "train.steps": 300,
     "eval.every": 100,
     "save.every": 100,
 }

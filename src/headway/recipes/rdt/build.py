@@ -17,7 +17,7 @@ from headway.recipes.rdt.data import SYNTHETIC_MARK, Demo, Index, starts_of
 from headway.recipes.rdt.reader import CAMERAS, LOW, DemoFiles, open_demos
 from headway.recipes.rdt.section import RdtSection
 
-DEMOS, HOLD_STEPS, LONGEST = 60, 8, 160
+DEMOS, HOLD_STEPS, LONGEST = 200, 8, 160
 SYNTHETIC_SEED = 1_000_000
 """Scenes of demonstrations; trials and predictions draw theirs from small seeds, so that none is met twice."""
 _HASHED_PICTURES = 64
@@ -41,26 +41,27 @@ def write_synthetic(folder: Path, *, demos: int = DEMOS) -> None:
 def _write_demo(data: Any, name: str, task: int, seed: int) -> int:  # Any: h5py has no types
     """Record one demonstration, a few steps beyond success, as a person who lets go of the stick would."""
     episode = world.TableWorld(task, seed)
-    seen, actions, rewards, left = [], [], [], HOLD_STEPS
-    start = episode.scene
+    scenes, actions, rewards, left = [], [], [], HOLD_STEPS
     while left and len(actions) < LONGEST:
-        seen.append(episode.observe())
+        scenes.append(episode.scene)
         actions.append(world.show_way(episode))
         solved = episode.step(actions[-1])
         rewards.append(int(solved))
         left -= solved
+    seen = episode.describe(scenes)
     group = data.create_group(name)
     group.attrs["num_samples"] = len(actions)
-    group.attrs["init_state"] = _flat(start)
+    group.attrs["init_state"] = _flat(scenes[0])
     group.attrs["model_file"] = ""
     group.create_dataset("actions", data=np.stack(actions))
     group.create_dataset("rewards", data=np.asarray(rewards, np.uint8))
     group.create_dataset("dones", data=np.asarray(rewards, np.uint8))
     obs = group.create_group("obs")
-    for key in seen[0]:
-        obs.create_dataset(key, data=np.stack([moment[key] for moment in seen]))
-    robot = [np.concatenate([moment["gripper_states"], moment["ee_states"]]) for moment in seen]
-    group.create_dataset("robot_states", data=np.stack(robot))
+    for key, values in seen.items():
+        obs.create_dataset(key, data=values)
+    robot = np.concatenate([seen["gripper_states"], seen["ee_states"]], axis=1)
+    group.create_dataset("robot_states", data=robot)
+    group.create_dataset("states", data=np.stack([_flat(scene) for scene in scenes]))
     return len(actions)
 
 
@@ -81,11 +82,11 @@ def read_demos(section: RdtSection, files: list[Path], *, mark: str) -> Index:
         low = reader.low(demo.file, demo.name)
         states[demo] = slots.pack_state(low, section.rotation)
         actions[demo] = pack(section, low["actions"])
-        digest.update(np.ascontiguousarray(low["actions"]).data)
+        digest.update(np.ascontiguousarray(low["actions"]).tobytes())
         for camera in CAMERAS:
             shown = reader.pictures(demo.file, demo.name, camera)
             # Hashing a gigabyte of video at every start helps nobody; evenly spread frames show any exchange.
-            digest.update(np.ascontiguousarray(shown[:: max(1, len(shown) // _HASHED_PICTURES)]).data)
+            digest.update(np.ascontiguousarray(shown[:: max(1, len(shown) // _HASHED_PICTURES)]).tobytes())
     reader.close()
     train = [demo for demo in demos if not demo.is_held_out]
     mean = np.concatenate([actions[demo] for demo in train]).mean(0)

@@ -162,37 +162,6 @@ class Rdt(nn.Module):
         return self.final_layer(x)[:, -self._horizon :]
 
 
-class PatchEncoder(nn.Module):
-    """The built-in picture encoder: fixed, not trained. A patch's pixels, turned, and where it lies, side by side.
-
-    It stands where SigLIP stands in the published system, so it gives what a frozen encoder gives: tokens that tell
-    content and place. It knows nothing of the tasks.
-    """
-
-    def __init__(self, size: RdtSection) -> None:
-        super().__init__()
-        self._grid = math.isqrt(size.img_patches)
-        place = size.img_token_dim // 4
-        self._pixels = 8
-        turn = torch.Generator().manual_seed(0)
-        content = size.img_token_dim - place
-        weight = torch.linalg.qr(torch.randn(max(content, 192), max(content, 192), generator=turn, device="cpu"))[0]
-        self.weight = nn.Parameter(weight[:content, :192].clone() * 2.0, requires_grad=False)
-        rows, columns = np.divmod(np.arange(self._grid**2), self._grid)
-        code = np.concatenate([sines(place // 2, at * 8.0) for at in (rows, columns)], axis=1)
-        code = np.pad(code, ((0, 0), (0, place - code.shape[1])))
-        self.place = nn.Parameter(torch.tensor(code, dtype=torch.float32, device="cpu"), requires_grad=False)
-
-    def forward(self, images_NCHW: Tensor) -> Tensor:
-        """Return (N, patches, width) of pictures with values from -1 to 1."""
-        side = self._grid * self._pixels
-        if images_NCHW.shape[-1] != side:
-            images_NCHW = F.interpolate(images_NCHW, (side, side), mode="bilinear", antialias=True)
-        cut = F.unfold(images_NCHW, self._pixels, stride=self._pixels).transpose(1, 2)
-        tokens = F.linear(cut, self.weight)
-        return torch.cat([tokens, self.place.expand(len(tokens), -1, -1)], dim=-1)
-
-
 class RdtRunner(nn.Module):
     """Adaptors, transformer and the frozen picture encoder. The encoder's weights are not trained and not saved."""
 

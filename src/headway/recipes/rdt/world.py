@@ -7,6 +7,7 @@ and drawer are. Distances are metres.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,7 +22,7 @@ PIXELS = 32
 STEP_M = 0.012
 """Metres the hand moves for an action of 1, as in LIBERO."""
 STEP_RAD = 0.5
-REACH = 0.2
+_LOW, _HIGH = np.array([-0.2, -0.2, 0.0]), np.array([0.2, 0.2, 0.25])
 CABINET_X, CABINET_HALF = -0.15, np.array([0.04, 0.05])
 CABINET_TOP = 0.14
 DRAWER_OPEN = 0.06
@@ -73,6 +74,8 @@ class TableWorld:
 
     def __post_init__(self) -> None:
         self._rng = np.random.default_rng([self.seed, self.task])
+        # Its own: looking more often must not change what happens.
+        self._sensor = np.random.default_rng([self.seed, self.task, 1])
         draw = self._rng.uniform
         self.scene = Scene(
             hand=np.array([draw(0.0, 0.1), draw(-0.1, 0.1), draw(0.16, 0.2)]),
@@ -93,7 +96,7 @@ class TableWorld:
         if self.steps >= self.horizon:
             raise RuntimeError("executing action in terminated episode")
         self.steps += 1
-        a = np.clip(np.asarray(action, np.float64), -1, 1)
+        a = np.minimum(np.maximum(np.asarray(action, np.float64), -1), 1)
         slip = self._rng.normal(size=3) * _SLIP * np.abs(a[:3]).max()
         self.scene = advance(self.scene, a, slip)
         return self.is_solved
@@ -108,33 +111,39 @@ class TableWorld:
 
     def observe(self) -> dict[str, Array | Picture]:
         """Return what LIBERO's observation holds at one moment."""
-        now = self.scene
-        turn = _DOWN @ matrix_of_axis_angle([0.0, 0.0, now.yaw])
+        return {name: part[0] for name, part in self.describe([self.scene]).items()}
+
+    def describe(self, scenes: Sequence[Scene]) -> dict[str, Array | Picture]:
+        """Return the observations of several moments, stacked; drawing many at once is far cheaper."""
+        hands, yaws = np.stack([now.hand for now in scenes]), np.array([now.yaw for now in scenes])
+        openings = np.array([now.opening for now in scenes])
+        turn = _DOWN @ matrix_of_axis_angle(np.stack([0 * yaws, 0 * yaws, yaws], axis=1))
         ori = axis_angle_of_matrix(turn)
-        joints = _JOINTS @ np.array([*now.hand, now.yaw]) + self._rng.normal(size=7) * 0.002
+        joints = np.concatenate([hands, yaws[:, None]], axis=1) @ _JOINTS.T
         return {
-            "agentview_rgb": draw_agentview(now),
-            "eye_in_hand_rgb": draw_hand_view(now),
-            "joint_states": joints,
-            "gripper_states": np.array([now.opening, -now.opening]) * FINGER_M,
-            "ee_pos": now.hand.copy(),
+            # From above, a little aslant: height moves a thing up in the picture.
+            "agentview_rgb": draw(scenes, centres=np.zeros((len(scenes), 2)), half=0.22, tilt=0.25),
+            # The same from near, centred under the hand.
+            "eye_in_hand_rgb": draw(scenes, centres=hands[:, :2], half=0.1, tilt=0.0),
+            "joint_states": joints + self._sensor.normal(size=joints.shape) * 0.002,
+            "gripper_states": np.stack([openings, -openings], axis=1) * FINGER_M,
+            "ee_pos": hands,
             "ee_ori": ori,
-            "ee_states": np.concatenate([now.hand, ori]),
+            "ee_states": np.concatenate([hands, ori], axis=1),
         }
 
 
 def advance(now: Scene, action: Array, slip: Array) -> Scene:
     """Return the scene one action later."""
-    low, high = np.array([-REACH, -REACH, 0.0]), np.array([REACH, REACH, 0.25])
-    hand = np.clip(now.hand + STEP_M * (action[:3] + slip), low, high)
-    turn = matrix_of_axis_angle(STEP_RAD * action[3:6])
-    yaw = float(np.clip(now.yaw + np.arctan2(turn[1, 0], turn[0, 0]), -1.5, 1.5))
-    opening = float(np.clip(now.opening + (0.25 if action[6] < 0 else -0.25), 0, 1))
+    hand = np.minimum(np.maximum(now.hand + STEP_M * (action[:3] + slip), _LOW), _HIGH)
+    yaw = min(1.5, max(-1.5, now.yaw + STEP_RAD * float(action[5])))  # this wrist turns about the vertical only
+    opening = min(1.0, max(0.0, now.opening + (0.25 if action[6] < 0 else -0.25)))
     drawer = now.drawer
-    meets = abs(hand[1] - now.cabinet_y) < 0.035 and hand[2] < 0.09 and now.hand[0] >= now.drawer_front - 1e-6
-    if meets and hand[0] < now.drawer_front:
+    is_before = abs(hand[1] - now.cabinet_y) < 0.045 and hand[2] < 0.09
+    if is_before and now.drawer_front - DRAWER_OPEN - 0.02 < hand[0] < now.drawer_front:
+        # Where the drawer is, no hand can be: it is pushed in.
         drawer = max(0.0, now.drawer - (now.drawer_front - float(hand[0])))
-    near = bool(np.linalg.norm(hand - now.bowl) < 0.03)
+    near = bool(np.linalg.norm(hand - now.bowl) < 0.04)
     is_held = opening < 0.6 if now.is_held else (opening < 0.4 and now.opening > opening and near)
     bowl = hand.copy() if is_held else now.bowl
     if now.is_held and not is_held:
@@ -143,52 +152,47 @@ def advance(now: Scene, action: Array, slip: Array) -> Scene:
     return replace(now, hand=hand, yaw=yaw, opening=opening, drawer=drawer, bowl=bowl, is_held=is_held)
 
 
-def draw_agentview(now: Scene) -> Picture:
-    """Return the table from above, a little aslant: height moves a thing up in the picture."""
-    return _paint(now, centre=np.array([0.0, 0.0]), half=0.22, tilt=0.25)
-
-
-def draw_hand_view(now: Scene) -> Picture:
-    """Return what a camera beside the fingers sees: the same from near, centred under the hand."""
-    return _paint(now, centre=now.hand[:2], half=0.1, tilt=0.0)
-
-
-def _paint(now: Scene, *, centre: Array, half: float, tilt: float) -> Picture:
-    picture = np.full((PIXELS, PIXELS, 3), 0.72)
-    front = now.drawer_front
-    cabinet = now.cabinet_top
+def draw(scenes: Sequence[Scene], *, centres: Array, half: float, tilt: float) -> Picture:
+    """Return pictures (T, pixels, pixels, 3): rectangles over each other, `half` metres to each side of a centre."""
+    fronts = np.array([now.drawer_front for now in scenes])
+    cabinets = np.stack([now.cabinet_top for now in scenes])
+    bowls, hands = np.stack([now.bowl for now in scenes]), np.stack([now.hand for now in scenes])
+    drawers = np.stack([(fronts + CABINET_X) / 2, cabinets[:, 1], np.full(len(scenes), 0.05)], axis=1)
+    drawer_halves = np.stack([(fronts - CABINET_X) / 2, np.full(len(scenes), 0.035)], axis=1)
     things: list[tuple[Array, Array, _Rgb]] = [
-        (np.array([(front + CABINET_X) / 2, cabinet[1], 0.05]), np.array([(front - CABINET_X) / 2, 0.035]), (0.9, 0.8, 0.1)),
-        (cabinet, CABINET_HALF, (0.2, 0.3, 0.85)),
-        (now.bowl, np.array([0.028, 0.028]), (0.05, 0.05, 0.05)),
+        (drawers, drawer_halves, (0.9, 0.8, 0.1)),
+        (cabinets, CABINET_HALF[None], (0.2, 0.3, 0.85)),
+        (bowls, np.array([[0.028, 0.028]]), (0.05, 0.05, 0.05)),
     ]
-    fingers = 0.008 + 0.014 * now.opening
+    apart = 0.008 + 0.014 * np.array([now.opening for now in scenes])
     for side in (-1, 1):
-        place = now.hand + [0.0, side * fingers, 0.0]
-        things.append((place, np.array([0.012, 0.006]), (0.1, 0.8, 0.25)))
-    for place, size, colour in things:
-        seen = place[:2] + [0.0, tilt * place[2]]
-        across = _cover(seen[0] - size[0], seen[0] + size[0], centre[0], half)
-        along = _cover(seen[1] - size[1], seen[1] + size[1], centre[1], half)
-        cover = (along[:, None] * across[None, :])[..., None]
-        picture = picture * (1 - cover) + np.asarray(colour) * cover
-    return (picture * 255 + 0.5).astype(np.uint8)
+        fingers = hands.copy()
+        fingers[:, 1] += side * apart
+        things.append((fingers, np.array([[0.012, 0.006]]), (0.1, 0.8, 0.25)))
+    pictures = np.full((len(scenes), PIXELS, PIXELS, 3), 0.72, np.float32)
+    for places, halves, colour in things:
+        seen = places[:, :2] - centres
+        seen[:, 1] += tilt * places[:, 2]
+        across, along = (_cover(seen[:, axis], halves[:, axis], half) for axis in (0, 1))
+        cover = (along[:, :, None] * across[:, None, :])[..., None]
+        pictures += cover * (np.asarray(colour, np.float32) - pictures)
+    return (pictures * 255 + 0.5).astype(np.uint8)
 
 
-def _cover(start: float, end: float, centre: float, half: float) -> Array:
-    """Return how much of each pixel lies between two coordinates; part-covered pixels tell the place finely."""
-    scale = PIXELS / (2 * half)
-    first, last = (start - centre + half) * scale, (end - centre + half) * scale
+def _cover(middles: Array, halves: Array, view: float) -> npt.NDArray[np.float32]:
+    """Return how much of each pixel (T, pixels) a thing covers; part-covered pixels tell its place finely."""
+    scale = PIXELS / (2 * view)
+    first, last = ((middles + sign * halves + view)[:, None] * scale for sign in (-1, 1))
     edges = np.arange(PIXELS)
-    return np.asarray(np.clip(np.minimum(edges + 1, last) - np.maximum(edges, first), 0, 1))
+    return np.clip(np.minimum(edges + 1, last) - np.maximum(edges, first), 0, 1).astype(np.float32)
 
 
 def show_way(world: TableWorld) -> Array:
     """Return what the demonstrator does now: it sees the scene itself and has no memory."""
     now = world.scene
     goal, yaw, grip = _aim_drawer(now) if world.task == 0 else _aim_bowl(now)
-    move = np.clip((goal - now.hand) / (2.5 * STEP_M), -1, 1)
-    turn = np.clip((yaw - now.yaw) / (4 * STEP_RAD), -0.2, 0.2)
+    move = np.minimum(np.maximum((goal - now.hand) / (2.5 * STEP_M), -1), 1)
+    turn = min(0.2, max(-0.2, (yaw - now.yaw) / (4 * STEP_RAD)))
     return np.array([*move, 0.0, 0.0, turn, grip])
 
 

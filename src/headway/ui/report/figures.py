@@ -115,7 +115,7 @@ def _speed(facts: Facts, steps: Steps, restarts: list[float]) -> Figure | None:
         Line(x=steps.step, y=smooth(rate), label="report/smoothed", style="s2"),
     ]
     return Figure(
-        title=both("report/plot-speed") + Markup(" ") + both(unit),
+        title=both("report/plot-speed", unit=Said(unit)),
         note=both("report/note-speed", median=short(float(np.median(rate))), low=short(float(rate.min()))),
         svg=draw_plot(Plot(lines=lines, label=short, restarts=restarts, from_zero=True, until=last_step(facts))),
     )

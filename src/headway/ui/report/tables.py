@@ -6,15 +6,18 @@ import json
 import math
 import shlex
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 
+from headway.messages import LANGUAGES, Language
+from headway.plan import PlanRow, origin_text, value_text
 from headway.telemetry import Event, number
 from headway.ui.report.gather import Facts, flatten
-from headway.ui.report.words import both, both_or_plain
+from headway.ui.report.words import both, both_or_plain, both_said
 from headway.ui.text import clean_text
 from headway.units import count, duration, size
 
@@ -27,7 +30,7 @@ class ConfigRow:
 
     key: str
     value: str
-    origin: str
+    origin: Markup
     is_default: bool
 
 
@@ -79,17 +82,32 @@ def _last_world_size(events: list[Event]) -> float | None:
     return number_or_none(found[-1]) if found else None
 
 
-def list_plan(facts: Facts) -> list[tuple[Markup, str, str]]:
+def list_plan(facts: Facts) -> list[tuple[Markup, Markup, Markup]]:
     """Return the plan's own rows: quantity, value, where it came from."""
     rows = [row for row in facts.plan.get("rows") or () if isinstance(row, dict)]
     return [
         (
             both_or_plain(f"plan/row-{row.get('key')}", str(row.get("key"))),
-            str(row.get("value")),
-            str(row.get("origin")),
+            _plan_words(row, "value", value_text),
+            _plan_words(row, "origin", origin_text),
         )
         for row in rows
     ]
+
+
+def _plan_words(row: dict[str, Any], name: str, tell: Callable[[PlanRow, Language], str]) -> Markup:
+    """Return a row's value or origin in both languages; a plan of another version keeps the plain text it stored."""
+    texts = {key: str(row.get(key)) for key in ("key", "value", "origin")}
+    code, given = str(row.get(f"{name}_code") or ""), row.get("facts")
+    words = {str(key): str(value) for key, value in given.items()} if isinstance(given, dict) else {}
+    if code and not code.startswith("plan/"):
+        return Markup("{}").format(texts[name])
+    codes = {"value": "", "origin": "", name: code}
+    record = PlanRow(**texts, value_code=codes["value"], origin_code=codes["origin"], facts=words)
+    try:
+        return both_said({lang: tell(record, lang) for lang in LANGUAGES})
+    except (KeyError, ValueError, IndexError):
+        return Markup("{}").format(texts[name])
 
 
 def list_checkpoints(facts: Facts) -> list[dict[str, Any]]:
@@ -117,7 +135,7 @@ def list_config(facts: Facts) -> list[ConfigRow]:
         ConfigRow(
             key=key,
             value=value if isinstance(value, str) else json.dumps(value, ensure_ascii=False),
-            origin=str(facts.origins.get(key, "default")),
+            origin=_plan_words({"origin": facts.origins.get(key, "default")}, "origin", origin_text),
             is_default=str(facts.origins.get(key, "default")).startswith("default"),
         )
         for key, value in facts.config.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -18,8 +19,14 @@ class Said:
 
 def both(code: str, **facts: object) -> Markup:
     """Return a message in both languages; facts are escaped, they may come from a run."""
-    shape = Markup('<span lang="{}">{}</span>')
-    return Markup("").join(shape.format(lang, _say(code, lang, facts)) for lang in LANGUAGES)
+    return both_said({lang: _say(code, lang, facts) for lang in LANGUAGES})
+
+
+def both_said(texts: Mapping[Language, str]) -> Markup:
+    """Return a text that is there in both languages already."""
+    if len(set(texts.values())) == 1:
+        return Markup("{}").format(texts["en"])
+    return Markup("").join(Markup('<span lang="{}">{}</span>').format(lang, text) for lang, text in texts.items())
 
 
 def _say(code: str, lang: Language, facts: dict[str, object]) -> str:

@@ -1,0 +1,138 @@
+"""Throughput rows as questions of the roofline."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from plan_rows import Inexpressible, Question, Row, ask
+
+from headway.machine.models import GpuModel, find_model
+from headway.plan.decoder import Decoder
+from headway.plan.roofline import Card, Number, SpeedForecast, time_decoder
+from headway.plan.work import Work
+
+
+def find_card(row: Row) -> Card | None:
+    """Return the data sheet of a row's card."""
+    name = str(row.get("gpu") or "")
+    name = re.sub(r"Grand Teton, ", "", name)
+    model = find_model(name)
+    return to_card(model) if model else None
+
+
+def to_card(model: GpuModel) -> Card | None:
+    """Return what the roofline needs, where the data sheet says it."""
+    if model.tflops_half is None or model.bandwidth_gb_s is None:
+        return None
+    return Card(
+        name=model.name,
+        capability=model.compute_capability,
+        memory_bytes=model.memory_gib * (1 << 30),
+        tflops_half=model.tflops_half,
+        bandwidth_gb_s=model.bandwidth_gb_s,
+        tflops_tf32=model.tflops_tf32,
+        tflops_fp32=model.tflops_fp32,
+        tflops_fp8=model.tflops_fp8,
+        link_gb_s=model.link_gb_s,
+        pcie_gb_s=model.pcie_gb_s or 16.0,
+        p2p=model.p2p is not False,
+        power_w=model.power_w,
+    )
+
+
+def measured_step(row: Row, question: Work, ranks: int) -> float | None:
+    """Return the measured seconds of one optimizer step of this work."""
+    share = max(1, ranks // (question.tensor * question.pipeline))
+    tokens = question.tokens * question.accumulation * share
+    if "tokens_per_s_total" in row:
+        return tokens / row["tokens_per_s_total"]
+    if "tokens_per_s_per_gpu" in row:
+        return tokens / (row["tokens_per_s_per_gpu"] * ranks)
+    if "samples_per_s_total" in row:
+        return question.micro_batch * question.accumulation * share / row["samples_per_s_total"]
+    return row.get("step_time_s")
+
+
+def number_of(row: Row) -> Number:
+    """Return the number format of the matrix products."""
+    precision = str(row.get("precision", "fp32")).lower()
+    if row.get("float8") or "fp8" in precision or "float8" in precision:
+        return "fp8"
+    if "bf16" in precision or "fp16" in precision or "bfloat16" in precision:
+        return "half"
+    return "tf32" if "tf32" in precision else "fp32"
+
+
+def ask_speed(row: Row) -> tuple[SpeedForecast, float]:
+    """Return forecast and measured seconds of a step, or raise `Inexpressible`."""
+    card = find_card(row)
+    if card is None:
+        raise Inexpressible(f"no data sheet for {row.get('gpu')}")
+    if row["kind"] != "measured":
+        raise Inexpressible("not a measurement")
+    source = row["source"]
+    if "litgpt" in source or "peft" in source:
+        raise Inexpressible("samples of many lengths: their mean is not stated")
+    if "modded-nanogpt" in source:
+        raise Inexpressible("hand-written kernels")
+    question = _encoder(row) if row["family"] == "nlp-encoder" else _ask(row)
+    if question.shape is None or question.work is None:
+        raise Inexpressible(f"no speed formula for {question.family}")
+    work = question.work
+    if "mfu_pct" not in row and not row.get("packed", True):
+        raise Inexpressible("unpacked samples")
+    ranks = row.get("world_size", 1)
+    share = max(1, ranks // (work.tensor * work.pipeline))
+    if row.get("grad_accum"):
+        work = replace(work, accumulation=row["grad_accum"])
+    elif row.get("tokens_per_step"):
+        work = replace(work, accumulation=max(1, round(row["tokens_per_step"] / (work.tokens * share))))
+    elif row.get("global_batch"):
+        work = replace(work, accumulation=max(1, round(row["global_batch"] / (work.micro_batch * share))))
+    else:
+        work = replace(work, accumulation=1)
+    real = measured_step(row, work, ranks)
+    if real is None:
+        raise Inexpressible("no throughput")
+    forecast = time_decoder(
+        question.shape,
+        work,
+        card,
+        ranks=ranks,
+        number=number_of(row),
+        params=question.params,
+        predicted=0.15 if row["family"] == "nlp-encoder" else 1.0,
+    )
+    if forecast.model_flops / real > forecast.peak_flops:
+        raise Inexpressible("contradiction: more arithmetic than the card's peak")
+    if forecast.launch_s > 0.5 * (forecast.math_s + forecast.traffic_s):
+        raise Inexpressible("host-bound: a tiny model, and the speed of the host is not stated")
+    return forecast, real
+
+
+def _ask(row: Row) -> Question:
+    try:
+        return ask(row)
+    except KeyError as missing:
+        raise Inexpressible(f"{missing} not stated") from missing
+
+
+def _encoder(row: Row) -> Question:
+    """BERT: an encoder with a tied vocabulary; only 15 % of the tokens are predicted."""
+    if "BERT-large" not in row["model"]:
+        raise Inexpressible(f"no formula for {row['model']}")
+    shape = Decoder(
+        layers=24, hidden=1024, heads=16, vocab=30528, ffn=4096, mlp="gelu", norm="layer", tied=True, one_qkv=True
+    )
+    one = 2 if number_of(row) == "half" else 4
+    work = Work(
+        micro_batch=row["micro_batch"],
+        seq_len=row["seq_len"],
+        compute_bytes=one,
+        flash=False,
+        accumulation=row.get("grad_accum", 1),
+    )
+    from headway.plan.memory import weigh_decoder
+
+    return Question(forecast=weigh_decoder(shape, work), family="encoder", shape=shape, work=work, params=shape.params)

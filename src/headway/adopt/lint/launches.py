@@ -1,0 +1,86 @@
+"""What is wrong with a launch itself: ports, rendezvous, restarts, secrets, numbers that do not agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from headway.adopt.finding import Finding, Verdict
+from headway.adopt.lint.context import TORCHRUN_LIKE, Context
+from headway.adopt.record import Launch
+from headway.config import find_secret
+
+
+def judge_launch(launch: Launch, context: Context) -> list[Finding]:
+    """Return everything to say about one launch; one that nothing is wrong with is kept."""
+    found = [*_problems(launch, context)]
+    if all(one.verdict == "kept" for one in found):
+        found.insert(0, _find(launch, "kept", "adopt/launch-kept"))
+    return found
+
+
+def _find(launch: Launch, verdict: Verdict, code: str, **facts: object) -> Finding:
+    return Finding(verdict, code, launch.line, subject_of(launch), {"launcher": launch.launcher, **facts})
+
+
+def subject_of(launch: Launch) -> str:
+    """Return a launch in a few words."""
+    entry = launch.entry.name if launch.entry else "?"
+    return f"{launch.launcher} {entry}" if launch.launcher not in ("python", "other") else entry
+
+
+def _problems(launch: Launch, context: Context) -> Iterator[Finding]:
+    yield from _port(launch, context)
+    yield from _layout(launch)
+    if launch.launcher == "torch.distributed.launch":
+        yield _find(launch, "kept", "adopt/launch-deprecated")
+    if launch.launcher in TORCHRUN_LIKE and "nohup" in launch.wrappers:
+        yield _find(launch, "harmful", "adopt/launch-nohup")
+    restarts = launch.options.get("max_restarts", "0")
+    if launch.launcher in TORCHRUN_LIKE and restarts.isdigit() and int(restarts[:6]) > 0:
+        yield _find(launch, "harmful", "adopt/launch-restarts", count=restarts)
+    yield from _secrets(launch)
+    if launch.unresolved:
+        yield _find(launch, "kept", "adopt/launch-open", names=", ".join(sorted(launch.unresolved)))
+
+
+def _port(launch: Launch, context: Context) -> Iterator[Finding]:
+    port = launch.master_port
+    by_flag = "master_port" in launch.options or "rdzv_endpoint" in launch.options or "main_process_port" in launch.options
+    if not port or not by_flag:
+        return
+    # Two nodes of one run share a port and are told apart by their rank.
+    rivals = [one for one in context.launches if one is not launch and one.master_port == port]
+    is_same_node = any(one.node_rank == launch.node_rank and one.nnodes == launch.nnodes for one in rivals)
+    if port < 1024:
+        yield _find(launch, "harmful", "adopt/port-reserved", port=port)
+    elif is_same_node and launch.nnodes in (None, 1) and any(one.line != launch.line for one in rivals):
+        yield _find(launch, "harmful", "adopt/port-shared", port=port)
+    elif launch.nnodes in (None, 1):
+        yield _find(launch, "harmful", "adopt/fixed-port", port=port)
+
+
+def _layout(launch: Launch) -> Iterator[Finding]:
+    several = launch.nnodes not in (None, 1)
+    if several and launch.launcher in TORCHRUN_LIKE and launch.master_addr is None:
+        if not any(name in launch.options for name in ("rdzv_endpoint", "master_addr")):
+            yield _find(launch, "harmful", "adopt/no-rendezvous", nodes=launch.nnodes)
+    if several and "standalone" in launch.options:
+        yield _find(launch, "contradictory", "adopt/standalone-nodes", nodes=launch.nnodes)
+    total, ranks, count = launch.world_size, launch.nproc_per_node, launch.nnodes
+    if isinstance(total, int) and isinstance(ranks, int) and isinstance(count, int) and ranks * count != total:
+        yield _find(launch, "contradictory", "adopt/total-disagrees", total=total, ranks=ranks, nodes=count)
+
+
+def _secrets(launch: Launch) -> Iterator[Finding]:
+    words = [*launch.args]
+    for place, word in enumerate(words):
+        name, sign, value = word.partition("=")
+        if not sign and place + 1 < len(words) and word.startswith("-"):
+            value = words[place + 1]
+        if not word.startswith("-") and not sign:
+            name, value = "", word
+        secret = find_secret(name.lstrip("-").replace("-", "_"), value)
+        if secret is not None and not value.startswith("-"):
+            subject = f"{name} …" if name else "…"
+            facts = {"name": name or "…", "variable": secret.variable or "HF_TOKEN"}
+            yield Finding("harmful", "adopt/secret-in-args", launch.line, subject, facts)

@@ -1,0 +1,94 @@
+"""Text in, meaning out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from headway.adopt.command import Command
+from headway.adopt.launchers import recognise
+from headway.adopt.options import is_placeholder
+from headway.adopt.record import Entry, Launch, Meaning
+from headway.adopt.sbatch import read_header, variables_of
+from headway.adopt.tidy import tidy
+from headway.adopt.walk import walk
+from headway.errors import UsageError
+
+MAX_TEXT_BYTES = 256 * 1024
+_ASIDE = re.compile(
+    r"(?:^|[/_.\s-])(?:server?|serving|gradio|web_?ui|controller|api|deploy|rollout|download|prepare|preparation|preprocess|"
+    r"pre_?process|convert|conversion|install|setup|build|extract|tokeni[sz]e|monitor|make_?data\w*|vllm-serve|generate_data)"
+    r"(?:[/_.\s-]|$)",
+    re.IGNORECASE,
+)
+_COMMAND = re.compile(r"[A-Za-z_./~$][\w./~${}+-]*")
+
+
+def understand(text: str) -> Meaning:
+    """Return everything a launch line or a shell script launches. Nothing is run and no file is read."""
+    if len(text.encode("utf-8", "surrogatepass")) > MAX_TEXT_BYTES:
+        raise UsageError("adopt/too-large", size=len(text) // 1024, limit=MAX_TEXT_BYTES // 1024)
+    header = read_header(text)
+    clean, slips = tidy(text)
+    walked = walk(clean, given=variables_of(header), header=header)
+    launches = _recognise_all(walked.commands)
+    if not launches:
+        launches = _last_resort(walked.commands)
+    cured = sorted({*slips, *((slip.code, slip.line) for slip in walked.slips)}, key=lambda slip: slip[1])
+    return Meaning(
+        launches=tuple(launches),
+        primary=_choose(launches),
+        settings=tuple(walked.settings),
+        slips=tuple(cured),
+    )
+
+
+def _recognise_all(commands: Sequence[Command]) -> list[Launch]:
+    launches: list[Launch] = []
+    at = 0
+    while at < len(commands):
+        launch = recognise(commands[at])
+        after = commands[at + 1] if at + 1 < len(commands) else None
+        if launch is not None and launch.entry is None and not launch.args and after is not None and _is_entry(after):
+            # The backslash before the script is missing.
+            joined = commands[at].with_words((*commands[at].words, *after.words))
+            launch, at = recognise(joined), at + 1
+        if launch is not None:
+            launches.append(launch)
+        at += 1
+    return launches
+
+
+def _is_entry(command: Command) -> bool:
+    return command.words[0].text.endswith(".py")
+
+
+def _last_resort(commands: Sequence[Command]) -> list[Launch]:
+    """Where nothing is recognised, a lone command is taken as a program of its own."""
+    if len(commands) != 1 or not commands[0].words:
+        return []
+    words = commands[0].words
+    name = words[0].text
+    if not _COMMAND.fullmatch(name) or is_placeholder(name) or len(words) < 2:
+        return []
+    return [
+        Launch(
+            launcher="other",
+            entry=Entry("script" if name.endswith((".py", ".sh")) else "command", name),
+            args=tuple(word.text for word in words[1:]),
+            env={key: value.text for key, value in commands[0].env.items()},
+            wrappers=commands[0].wrappers,
+            unresolved=commands[0].unresolved,
+            line=commands[0].line,
+        )
+    ]
+
+
+def _choose(launches: Sequence[Launch]) -> int | None:
+    """Return the first launch that is neither a server nor preparation; the first of all where there is no other."""
+    if not launches:
+        return None
+    for place, launch in enumerate(launches):
+        if launch.entry is None or not _ASIDE.search(launch.entry.name):
+            return place
+    return 0

@@ -1,0 +1,370 @@
+"""Follow a shell text the way the shell would, without running anything: which commands start, with which words and env."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from headway.adopt.command import Command
+from headway.adopt.conditions import holds
+from headway.adopt.expand import Atom, Said, Value, Variables, expand_items, expand_value, expand_words, said
+from headway.adopt.record import Setting
+from headway.adopt.syntax import Branch, Case, Function, Loop, Node, Simple, Subshell, parse
+from headway.adopt.words import Operator, Piece, Slip, Word, read_words
+from headway.adopt.wrappers import unwrap
+
+_ASSIGNED = re.compile(r"([A-Za-z_]\w*)(\+?)=")
+_ELEMENT = re.compile(r"[A-Za-z_]\w*\[[^\]]*\]\+?=")
+_OPTIONAL = re.compile(r"\[[A-Za-z_]\w*=.*")
+_MAX_COMMANDS = 2_000
+_MAX_ITEMS = 32
+_MAX_CALLS = 8
+_DECLARE = ("declare", "typeset", "local", "readonly")
+
+
+@dataclass(slots=True)
+class Walked:
+    """The commands of a text in the order they would start."""
+
+    commands: list[Command] = field(default_factory=list)
+    settings: list[Setting] = field(default_factory=list)
+    slips: list[Slip] = field(default_factory=list)
+
+
+def walk(text: str, *, given: Mapping[str, str] | None = None, header: Mapping[str, str | bool] | None = None) -> Walked:
+    """Return what a shell text starts; `given` are variables that something outside the text sets."""
+    variables = Variables({name: (Atom(value),) for name, value in (given or {}).items()})
+    walker = _Walker(header or {})
+    walker.read(text, variables)
+    if not walker.out.commands:
+        # A file of functions that are called from elsewhere still shows what they start.
+        for body in list(walker.functions.values()):
+            walker.run(body, variables)
+    return walker.out
+
+
+class _Walker:
+    """The state of one walk: what has started, which functions there are, and how much is still allowed."""
+
+    def __init__(self, header: Mapping[str, str | bool]) -> None:
+        self.header = header
+        self.out = Walked()
+        self.functions: dict[str, tuple[Node, ...]] = {}
+        self.calls = 0
+        self.left = _MAX_COMMANDS
+        self.wrappers: tuple[str, ...] = ()
+
+    def read(self, text: str, variables: Variables, first_line: int = 1) -> None:
+        lexed = read_words(text, first_line)
+        self.out.slips.extend(lexed.slips)
+        self.run(parse(lexed.tokens), variables)
+
+    def run(self, nodes: Sequence[Node], variables: Variables) -> None:
+        for node in nodes:
+            if self.left <= 0:
+                return
+            if isinstance(node, Simple):
+                self._run_simple(node, variables)
+            elif isinstance(node, Loop):
+                self._run_loop(node, variables)
+            elif isinstance(node, Branch):
+                self._run_branch(node, variables)
+            elif isinstance(node, Subshell):
+                self.run(node.body, variables.copy())
+            elif isinstance(node, Case):
+                # Arms of a `case` read the command line, which the text does not give: their values do not count.
+                for body in node.bodies:
+                    self.run(body, variables.copy())
+            else:
+                self.functions[node.name] = node.body
+
+    # loops and branches
+
+    def _run_loop(self, loop: Loop, variables: Variables) -> None:
+        if loop.name is None or loop.items is None:
+            self.run(loop.body, variables)
+            return
+        items = expand_items(loop.items, variables)
+        is_open = any(atom.is_open or re.search(r"[*?]", atom.text) for item in items for atom in item)
+        if is_open or len(items) > _MAX_ITEMS:
+            _make_open(loop.name, variables)
+            self.run(loop.body, variables)
+            return
+        for item in items:
+            variables.set(loop.name, item)
+            self.run(loop.body, variables)
+
+    def _run_branch(self, branch: Branch, variables: Variables) -> None:
+        outcomes: list[Variables] = []
+        for condition, body in branch.arms:
+            verdict = holds(condition, variables) if condition else True
+            self._run_condition(condition, variables)
+            if verdict is False:
+                continue
+            if verdict is True and not outcomes:
+                self.run(body, variables)
+                return
+            if not _leaves(body):
+                outcome = variables.copy()
+                self.run(body, outcome)
+                outcomes.append(outcome)
+            if verdict is True:
+                break
+        else:
+            outcomes.append(variables)
+        _agree(variables, outcomes)
+
+    def _run_condition(self, condition: Sequence[Node], variables: Variables) -> None:
+        """A command may stand in a condition: `if ! torchrun …; then`."""
+        tests = ("[", "[[", "test", "command", "which", "true", "false", "grep", "nvidia-smi")
+        self.run([node for node in condition if not (isinstance(node, Simple) and node.words[0].plain in tests)], variables)
+
+    # commands
+
+    def _run_simple(self, simple: Simple, variables: Variables) -> None:
+        self.left -= 1
+        words = list(simple.words)
+        prefix: list[tuple[str, bool, Word]] = []
+        optional: set[str] = set()
+        while words:
+            assigned = split_assignment(words[0])
+            if assigned is None and _is_optional(words, variables, optional):
+                continue
+            if assigned is None and not (words[0].plain and _ELEMENT.match(words[0].plain)):
+                break
+            word = words.pop(0)
+            if assigned is not None:
+                prefix.append((assigned[0], assigned[1], word))
+        if not words:
+            for name, is_added, word in prefix:
+                self._assign(name, word, variables, is_added=is_added)
+            return
+        self._run_words(simple, words, prefix, variables, frozenset(optional))
+
+    def _run_words(
+        self,
+        simple: Simple,
+        words: list[Word],
+        prefix: list[tuple[str, bool, Word]],
+        variables: Variables,
+        optional: frozenset[str],
+    ) -> None:
+        inner = variables.copy()
+        for name, is_added, word in prefix:
+            inner.set(name, expand_value(_value_of(word), inner), is_added=is_added)
+        if self._run_builtin(words, variables, simple):
+            return
+        # The shell expands the words before the prefix takes effect; who writes `N=2 torchrun … $N` means 2 all the same.
+        lent = variables.copy()
+        for name, _, _ in prefix:
+            if name not in lent.values:
+                lent.values[name] = inner.values[name]
+        spoken = expand_words(words, lent)
+        if not spoken:
+            return
+        if spoken[0].text in self.functions and self.calls < _MAX_CALLS:
+            self._call(spoken, inner)
+            _bring_back(inner, variables, [name for name, _, _ in prefix])
+            return
+        env = {name: said(inner.values[name]) for name in sorted(inner.exported) if name in inner.values}
+        for name, _, word in prefix:
+            env[name] = said(inner.values[name])
+            self._note(name, env[name], word.line, is_exported=True)
+        names = optional.union(*(said(expand_value(one.target, variables)).names for one in simple.redirects if one.target))
+        bodies = tuple(one.body for one in simple.redirects if one.body is not None)
+        self._start(
+            Command(
+                words=tuple(spoken),
+                env=env,
+                line=words[0].line if not prefix else prefix[0][2].line,
+                names=names,
+                bodies=bodies,
+                wrappers=self.wrappers,
+                sbatch=self.header,
+            ),
+            inner,
+        )
+
+    def _start(self, command: Command, variables: Variables) -> None:
+        found = unwrap(command)
+        if found.text is None:
+            self.out.commands.append(found.command)
+            return
+        if self.calls >= _MAX_CALLS:
+            return
+        outer, before = self.wrappers, len(self.out.commands)
+        inner = variables.copy()
+        for name, value in found.command.env.items():
+            inner.values.setdefault(name, (Atom(value.text, value.names, is_open=bool(value.names)),))
+            inner.exported.add(name)
+        self.wrappers, self.calls = found.command.wrappers, self.calls + 1
+        self.read(found.text, inner, command.line)
+        self.wrappers, self.calls = outer, self.calls - 1
+        for place in range(before, len(self.out.commands)):
+            self.out.commands[place] = _inherit(self.out.commands[place], found.command)
+
+    def _call(self, spoken: Sequence[Said], variables: Variables) -> None:
+        """Run a function's body with its words as `$1`, `$2` …; a variable it sets stays set, as in the shell."""
+        arguments = [(Atom(one.text, one.names, is_open=bool(one.names)),) for one in spoken[1:]]
+        variables.arrays["@"] = tuple(arguments)
+        for place in range(1, 10):
+            if place <= len(arguments):
+                variables.set(str(place), arguments[place - 1])
+            else:
+                variables.set(str(place), ())
+        self.calls += 1
+        self.run(self.functions[spoken[0].text], variables)
+        self.calls -= 1
+
+    # what the shell does itself
+
+    def _run_builtin(self, words: list[Word], variables: Variables, simple: Simple) -> bool:
+        name = words[0].plain
+        if name in ("exec", "command", "builtin") and len(words) > 1 and not (words[1].plain or "").startswith("-"):
+            self._run_words(simple, words[1:], [], variables, frozenset())
+            return True
+        if name == "eval":
+            if self.calls < _MAX_CALLS:
+                self.calls += 1
+                text = " ".join(one.text for one in expand_words(words[1:], variables))
+                self.read(text, variables, words[0].line)
+                self.calls -= 1
+            return True
+        if name == "export" or name in _DECLARE:
+            self._declare(words, variables, is_exported=name == "export")
+            return True
+        if name == "setenv" and len(words) == 3 and words[1].plain:
+            self._assign(words[1].plain, words[2], variables, is_exported=True, is_whole=True)
+            return True
+        if name in ("set", "SET") and len(words) > 1 and split_assignment(words[1]):
+            # A Windows line; in bash it would set `$1`.
+            self._declare(words, variables, is_exported=True)
+            return True
+        if name == "unset":
+            for word in words[1:]:
+                variables.forget(word.plain or "")
+                variables.exported.discard(word.plain or "")
+            return True
+        if name == "read":
+            for word in words[1:]:
+                if word.plain and word.plain.isidentifier():
+                    _make_open(word.plain, variables)
+            return True
+        return name in ("[", "[[", "test", "source", ".", "cd", "echo", "printf", "exit", "return", "trap", "shift", "wait")
+
+    def _declare(self, words: Sequence[Word], variables: Variables, *, is_exported: bool) -> None:
+        for word in words[1:]:
+            assigned = split_assignment(word)
+            plain = word.plain or ""
+            if assigned is not None:
+                self._assign(assigned[0], word, variables, is_added=assigned[1], is_exported=is_exported)
+            elif plain.startswith("-"):
+                is_exported = is_exported or "x" in plain
+            elif is_exported and plain.isidentifier():
+                variables.exported.add(plain)
+                if plain in variables.values:
+                    self._note(plain, said(variables.values[plain]), word.line, is_exported=True)
+
+    def _assign(
+        self,
+        name: str,
+        word: Word,
+        variables: Variables,
+        *,
+        is_added: bool = False,
+        is_exported: bool = False,
+        is_whole: bool = False,
+    ) -> None:
+        if is_exported:
+            variables.exported.add(name)
+        if word.array is not None:
+            items: tuple[Value, ...] = tuple(
+                (Atom(one.text, one.names, is_open=bool(one.names)),) for one in expand_words(word.array, variables)
+            )
+            variables.arrays[name] = (*variables.arrays.get(name, ()), *items) if is_added else items
+            return
+        value = expand_value(word if is_whole else _value_of(word), variables)
+        variables.set(name, value, is_added=is_added)
+        self._note(name, said(variables.values[name]), word.line, is_exported=name in variables.exported)
+
+    def _note(self, name: str, value: Said, line: int, *, is_exported: bool) -> None:
+        self.out.settings.append(Setting(name, value.text, line, is_exported, value.is_known))
+
+
+def split_assignment(word: Word) -> tuple[str, bool] | None:
+    """Return the name and whether it is added to, if a word is an assignment."""
+    first = word.pieces[0] if word.pieces else None
+    if first is None or first.kind != "text" or first.is_quoted:
+        return None
+    match = _ASSIGNED.match(first.raw)
+    return (match[1], bool(match[2])) if match else None
+
+
+def _value_of(word: Word) -> Word:
+    """Return the part of an assignment behind the `=`."""
+    match = _ASSIGNED.match(word.pieces[0].raw)
+    assert match is not None, "only assignments come here"
+    rest = word.pieces[0].raw[match.end() :]
+    return Word((Piece("text", rest), *word.pieces[1:]), word.line)
+
+
+def _is_optional(words: list[Word], variables: Variables, names: set[str]) -> bool:
+    """Set aside `[NAME=value]` before a command: what may be left out is not part of it, but its variables are open."""
+    found = said(expand_value(words[0], variables))
+    if not _OPTIONAL.match(found.text) or not found.text.endswith("]") or len(words) < 2:
+        return False
+    names |= found.names
+    words.pop(0)
+    return True
+
+
+def _inherit(command: Command, outer: Command) -> Command:
+    """Give a command inside `bash -c` what stands round it."""
+    return Command(
+        words=command.words,
+        env={**outer.env, **command.env},
+        line=outer.line,
+        wrappers=command.wrappers,
+        names=command.names | outer.names,
+        bodies=command.bodies,
+        srun=command.srun or outer.srun,
+        sbatch=command.sbatch or outer.sbatch,
+    )
+
+
+def _bring_back(inner: Variables, variables: Variables, lent: Sequence[str]) -> None:
+    """Keep what a function has set; its own `$1` and what was set for the call alone end with it."""
+    for name, value in inner.values.items():
+        if not name.isdigit() and name not in lent:
+            variables.values[name] = value
+    variables.exported |= inner.exported
+    variables.computed |= inner.computed & variables.values.keys()
+    variables.arrays.update({name: array for name, array in inner.arrays.items() if name != "@"})
+
+
+def _make_open(name: str, variables: Variables) -> None:
+    """Leave a variable under its own name."""
+    variables.values[name] = (Atom(f"${name}", frozenset({name}), is_open=True),)
+    variables.arrays.pop(name, None)
+    variables.computed.discard(name)
+
+
+def _leaves(body: Sequence[Node]) -> bool:
+    """Whether a branch ends the script: `usage; exit 1`."""
+    return any(isinstance(node, Simple) and node.words[0].plain in ("exit", "return") for node in body)
+
+
+def _agree(variables: Variables, outcomes: Sequence[Variables]) -> None:
+    """Keep what all outcomes agree on; leave the rest open."""
+    for name in set().union(*(one.values.keys() for one in outcomes)):
+        seen = {one.values.get(name) for one in outcomes}
+        if len(seen) == 1 and None not in seen:
+            variables.values[name] = outcomes[0].values[name]
+        elif len(seen) > 1:
+            _make_open(name, variables)
+    for one in outcomes:
+        variables.exported |= one.exported
+        variables.computed |= one.computed & variables.values.keys()
+        for name, array in one.arrays.items():
+            variables.arrays.setdefault(name, array)

@@ -1,0 +1,156 @@
+"""Another machine in place of this one: recorded, or made of GPUs from the data-sheet table."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from headway.config import RunConfig
+from headway.errors import CheckError
+from headway.machine.dumps import Dump, bytes_of, read_dump
+from headway.machine.findings import judge_machine
+from headway.machine.judge_npus import npus_from
+from headway.machine.models import make_gpus, parse_wanted
+from headway.machine.record import Finding, Framework, MachineReport
+from headway.machine.recorded import driver_of, gpus_of, judge_dump
+
+_USUAL_CUDA = "12.8"
+"""CUDA of the torch a new GPU machine is set up with, when its driver is not told."""
+_KEYS = {"host", "cores", "framework"}
+
+
+def stand_in(path: Path, here: MachineReport, config: RunConfig | None = None) -> MachineReport:
+    """Return the machine recorded in a file; what the file does not tell is taken from here.
+
+    A machine.json (from `headway check --json` or a run directory) tells everything; the output of a command tells
+    its part.
+    """
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as err:
+        raise CheckError("machine/record-unreadable", path=path, why=err.strerror or err) from err
+    return read_stand_in(text, str(path), here, config)
+
+
+def read_stand_in(text: str, source: str, here: MachineReport, config: RunConfig | None = None) -> MachineReport:
+    """Return the machine recorded in a text."""
+    whole = _machine_json(text, source)
+    if whole is not None:
+        report = replace(whole, stands_in=source)
+        return replace(report, findings=_judge(report, config, ()))
+    dump = read_dump(text)
+    if not dump.parts:
+        raise CheckError("machine/record-unknown", path=source)
+    values = values_of(dump)
+    report = replace(here, stands_in=source, environment=_without_choice(here), **values)
+    report = replace(report, framework=_framework(dump, report))
+    return replace(report, findings=_judge(report, config, judge_dump(dump)))
+
+
+def make_machine(wanted: str, here: MachineReport, config: RunConfig | None = None) -> MachineReport:
+    """Return this machine with other GPUs, `8xH20`: idle, healthy, and with a torch that can use them."""
+    count, model = parse_wanted(wanted)
+    report = replace(
+        here,
+        stands_in=f"{count} × {model.name}",
+        gpus=make_gpus(count, model) if model.vendor != "ascend" else (),
+        hidden_gpus=0,
+        gpu_source="data sheet",
+        gpu_driver=None,
+        gpu_driver_cuda=None,
+        gpu_trouble=None,
+        npus=(),
+        links={},
+        p2p={},
+        kernel_log=None,
+        environment=_without_choice(here),
+    )
+    report = replace(report, framework=_framework(Dump({}), report))
+    return replace(report, findings=_judge(report, config, ()))
+
+
+def _judge(report: MachineReport, config: RunConfig | None, more: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    source = Finding(code="machine/stands-in", level="note", facts={"source": report.stands_in or "n/a"})
+    known = {(one.code, tuple(sorted(one.facts.items()))): one for one in (*judge_machine(report, config), *more)}
+    order = ("stop", "warn", "note", "ok")
+    return (source, *sorted(known.values(), key=lambda one: order.index(one.level)))
+
+
+def _machine_json(text: str, source: str) -> MachineReport | None:
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        data = json.loads(text)
+        if not isinstance(data, dict) or not data.keys() >= _KEYS:
+            return None
+        return MachineReport.from_json(data)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as err:
+        raise CheckError("machine/record-unreadable", path=source, why=err) from err
+
+
+def values_of(dump: Dump) -> dict[str, Any]:
+    """Return the fields of a MachineReport that a recorded text tells. Any: values of its fields."""
+    values: dict[str, Any] = {}
+    gpus = gpus_of(dump)
+    driver, cuda = driver_of(dump)
+    trouble = dump.parts.get("nvidia_smi_error")
+    if gpus or trouble or driver:
+        values |= {"gpus": gpus, "gpu_source": "recorded", "gpu_driver": driver, "gpu_driver_cuda": cuda}
+        values |= {"hidden_gpus": 0, "links": {}, "p2p": {}, "kernel_log": None}
+        values["gpu_trouble"] = trouble["error_class"].replace("_", " ") if trouble and not gpus else None
+    npus = dump.parts.get("npu_smi", {})
+    if "npus" in npus:
+        values |= {"npus": npus_from(npus), "npu_driver": npus["npu_smi"], "gpus": gpus}
+    pairs = dump.parts.get("topology", {}).get("pairs") or {}
+    links = {pair.replace("GPU", ""): kind for kind, named in pairs.items() for pair in named}
+    if links:
+        values["links"] = links
+    return {**values, **_host_values(dump)}
+
+
+def _host_values(dump: Dump) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    cpus = dump.parts.get("lscpu", {})
+    if cpus.get("cpus"):
+        values |= {"cores": cpus["cpus"], "cores_host": cpus["cpus"], "cpu": cpus.get("model")}
+    limits = dump.parts.get("ulimit", {})
+    for name, key, scale in (("nofile", "open_files", 1), ("nproc", "max_user_processes", 1)):
+        if key in limits:
+            values[name] = limits[key] * scale if isinstance(limits[key], int) else None
+    for row in dump.parts.get("df", {}).get("filesystems", ()):
+        total, free = bytes_of(row.get("size")), bytes_of(row.get("avail"))
+        if row["mount"] == "/dev/shm":
+            values |= {"shm_bytes": total, "shm_free_bytes": free}
+        elif row["mount"] == "/" and total is not None:
+            values |= {"disk_bytes": total, "disk_free_bytes": free, "disk_place": "/"}
+    return values
+
+
+def _without_choice(here: MachineReport) -> dict[str, str]:
+    """Return the environment without what hides GPUs of this machine: it says nothing about the other one."""
+    return {name: value for name, value in here.environment.items() if name != "CUDA_VISIBLE_DEVICES"}
+
+
+def _framework(dump: Dump, report: MachineReport) -> Framework:
+    """Return the framework the record tells; else this one, as the build that its GPUs would be used with."""
+    found = dump.parts.get("collect_env")
+    if found is not None and found.get("torch"):
+        cuda, hip = (_version_or_none(found.get(key)) for key in ("torch_cuda", "torch_rocm"))
+        version = found.get("python") or report.framework.python_version
+        return Framework(python="python", python_version=version, torch=found["torch"], cuda=cuda, hip=hip)
+    here = report.framework
+    if not report.gpus or here.torch is None or here.cuda:
+        return here
+    plain = here.torch.partition("+")[0]
+    makers = Counter(gpu.capability is not None or "nvidia" in (gpu.name or "").lower() for gpu in report.gpus)
+    if report.gpu_source == "data sheet" and not makers[True]:
+        return replace(here, torch=f"{plain}+rocm", hip="6.4")
+    cuda = report.gpu_driver_cuda or _USUAL_CUDA
+    return replace(here, torch=f"{plain}+cu{cuda.replace('.', '')}", cuda=cuda)
+
+
+def _version_or_none(text: str | None) -> str | None:
+    return text if text and text[0].isdecimal() else None

@@ -1,0 +1,262 @@
+"""Texts of the LayoutMaster recipe."""
+
+from __future__ import annotations
+
+from headway.messages import Text
+
+TEXTS: dict[str, Text] = {
+    "layoutmaster/heads": Text(
+        en="a width of {width} does not divide into {heads} heads and by 4",
+        zh="宽度 {width} 无法被 {heads} 个注意力头和 4 同时整除",
+        en_hint="set task.hidden_dim={near}",
+        zh_hint="设 task.hidden_dim={near}",
+    ),
+    "layoutmaster/layer-scale": Text(
+        en="layers are scaled by {scale} (the top-level max_elements), and a poster may have {elements} of them",
+        zh="层序按 {scale} 归一化（顶层的 max_elements），而一张海报最多有 {elements} 层",
+        en_hint="give both the same number: task.layer_scale={elements}",
+        zh_hint="两处写成同一个数：task.layer_scale={elements}",
+    ),
+    "layoutmaster/backbone-not-set": Text(
+        en="visual_backbone=clip needs weights, and backbone_path is null",
+        zh="visual_backbone=clip 需要权重，但 backbone_path 为空",
+        en_hint="set task.backbone_path to a folder with config.json and model.safetensors, or task.visual_backbone=small",
+        zh_hint="将 task.backbone_path 设为含 config.json 和 model.safetensors 的目录，或设 task.visual_backbone=small",
+    ),
+    "layoutmaster/jsonl": Text(
+        en="use_trajectory_dataset=false means the older JSONL format, which is not read here",
+        zh="use_trajectory_dataset=false 表示旧的 JSONL 格式，这里不支持",
+        en_hint="set task.use_trajectory_dataset=true and task.data_dir to a folder with one directory a poster",
+        zh_hint="设 task.use_trajectory_dataset=true，并将 task.data_dir 设为每张海报一个子目录的目录",
+    ),
+    "layoutmaster/original-predicts-noise": Text(
+        en="head_mode=original predicts noise; it cannot go with prediction_type=sample",
+        zh="head_mode=original 预测的是噪声，不能与 prediction_type=sample 同用",
+        en_hint="leave out task.prediction_type, or set task.head_mode=fixed",
+        zh_hint="去掉 task.prediction_type，或设 task.head_mode=fixed",
+    ),
+    "layoutmaster/noise-weight": Text(
+        en="loss.noise_weight={weight} would have no effect: the original does not read it and takes 1.0",
+        zh="loss.noise_weight={weight} 不会生效：原版代码不读取它，实际为 1.0",
+        en_hint="leave it at 1.0, or set task.head_mode=fixed, which reads it",
+        zh_hint="保持 1.0，或设 task.head_mode=fixed（会读取它）",
+    ),
+    "layoutmaster/betas": Text(
+        en="noise cannot go from beta_start={start} to beta_end={end}",
+        zh="噪声无法从 beta_start={start} 变到 beta_end={end}",
+        en_hint="keep 0 < beta_start <= beta_end < 1; published: task.beta_start=0.0001 task.beta_end=0.02",
+        zh_hint="须满足 0 < beta_start <= beta_end < 1；原值为 task.beta_start=0.0001 task.beta_end=0.02",
+    ),
+    "layoutmaster/too-many-steps": Text(
+        en="task.{key}={steps} is more than the {most} timesteps of the diffusion",
+        zh="task.{key}={steps} 超过了扩散的总步数 {most}",
+        en_hint="set task.{key}={most} or fewer; 10 to 50 are usual",
+        zh_hint="将 task.{key} 设为不超过 {most}；通常为 10 到 50",
+    ),
+    "layoutmaster/no-posters": Text(
+        en="{folder} has no poster: a poster is a directory with json/ and parse/ inside",
+        zh="{folder} 中没有海报：每张海报是一个目录，内含 json/ 和 parse/",
+        en_hint="set task.data_dir (data.data_root) to the folder above the posters, or try task.synthetic=true",
+        zh_hint="将 task.data_dir（data.data_root）设为海报目录的上一级，或先试 task.synthetic=true",
+    ),
+    "layoutmaster/only-synthetic": Text(
+        en="{folder} holds the small synthetic posters, and this run asks for real ones",
+        zh="{folder} 中是小型合成海报，而本次训练要求真实数据",
+        en_hint="set task.data_dir to a folder with real posters, or say that these will do: task.synthetic=true",
+        zh_hint="将 task.data_dir 指向真实海报所在的目录；如果合成数据即可，加上：task.synthetic=true",
+    ),
+    "layoutmaster/few-posters": Text(
+        en="{have} posters at train_ratio={ratio} leave nothing to train on or nothing to hold out",
+        zh="{have} 张海报按 train_ratio={ratio} 划分后，训练集或验证集为空",
+        en_hint="add posters, or set task.train_ratio so that both parts have at least one",
+        zh_hint="增加海报，或调整 task.train_ratio，使两部分至少各有一张",
+    ),
+    "layoutmaster/no-json": Text(
+        en="{folder} holds no *_parse_data.json",
+        zh="{folder} 中没有 *_parse_data.json",
+        en_hint="put the poster's ground truth there, or move its folder out of the data folder",
+        zh_hint="把该海报的标注放到该处，或将其移出数据目录",
+    ),
+    "layoutmaster/bad-json": Text(
+        en="{file} is not a poster: {why}",
+        zh="{file} 不是有效的海报标注：{why}",
+        en_hint="correct the file, or move its poster out of the data folder",
+        zh_hint="修正该文件，或将这张海报移出数据目录",
+    ),
+    "layoutmaster/bad-image": Text(
+        en="{file} is not a readable PNG: {why}",
+        zh="无法读取 PNG 文件 {file}：{why}",
+        en_hint="replace {file}; without the file its element would be black",
+        zh_hint="替换 {file}；若删除该文件，对应元素将为全黑",
+    ),
+    "layoutmaster/no-trajectories": Text(
+        en="{folder} has no trajectories.safetensors",
+        zh="{folder} 中没有 trajectories.safetensors",
+        en_hint='make them: python -m headway.recipes.layoutmaster.trajectory --data_root "{root}"',
+        zh_hint='生成：python -m headway.recipes.layoutmaster.trajectory --data_root "{root}"',
+    ),
+    "layoutmaster/only-pickle": Text(
+        en="{folder} has its trajectories as a pickle, and loading a pickle runs whatever code is in it",
+        zh="{folder} 中的轨迹是 pickle 文件，而加载 pickle 会执行其中的任意代码",
+        en_hint='convert all in a sealed process: python -m headway.recipes.layoutmaster.convert "{root}"',
+        zh_hint='在隔离进程中全部转换：python -m headway.recipes.layoutmaster.convert "{root}"',
+    ),
+    "layoutmaster/bad-trajectories": Text(
+        en="{file} does not hold trajectories: {why}",
+        zh="{file} 不是有效的轨迹文件：{why}",
+        en_hint="remove it and make it again with python -m headway.recipes.layoutmaster.trajectory",
+        zh_hint="删除后用 python -m headway.recipes.layoutmaster.trajectory 重新生成",
+    ),
+    "layoutmaster/not-prepared": Text(
+        en="the posters in {folder} have not been prepared for this run, or have changed since they were",
+        zh="{folder} 中的海报尚未为本次训练准备，或准备之后又有改动",
+        en_hint="start the run with headway train or headway resume, which prepare the data first",
+        zh_hint="用 headway train 或 headway resume 启动，它们会先准备数据",
+    ),
+    "layoutmaster/damaged": Text(
+        en="{file} has {have} bytes, and its index says {want}",
+        zh="{file} 有 {have} 字节，而其索引记录为 {want} 字节",
+        en_hint="remove the folder {folder}; the next start makes it again",
+        zh_hint="删除目录 {folder}；下次启动时会重新生成",
+    ),
+    "layoutmaster/bad-index": Text(
+        en="{file} cannot be read: {why}",
+        zh="无法读取 {file}：{why}",
+        en_hint="remove the folder {folder}; the next start makes it again",
+        zh_hint="删除目录 {folder}；下次启动时会重新生成",
+    ),
+    "layoutmaster/cannot-write": Text(
+        en="data cannot be prepared in {folder}: {why}",
+        zh="无法在 {folder} 中准备数据：{why}",
+        en_hint="set task.data_dir to a folder you can write to",
+        zh_hint="将 task.data_dir 设为可写的目录",
+    ),
+    "layoutmaster/missing-library": Text(
+        en="preparing LayoutMaster data needs the package {package}, and it is not installed",
+        zh="准备 LayoutMaster 数据需要软件包 {package}，但尚未安装",
+        en_hint="install it: pip install 'headway[layoutmaster]'",
+        zh_hint="安装：pip install 'headway[layoutmaster]'",
+    ),
+    "layoutmaster/bad-clip": Text(
+        en="{path} is not a CLIP model: {why}",
+        zh="{path} 不是 CLIP 模型：{why}",
+        en_hint="task.backbone_path wants a folder with config.json and model.safetensors",
+        zh_hint="task.backbone_path 应为含 config.json 和 model.safetensors 的目录",
+    ),
+    "layoutmaster/clip-size": Text(
+        en="the CLIP model in {path} sees images of {clip} pixels, and image_size is {ours}",
+        zh="{path} 中的 CLIP 模型输入为 {clip} 像素，而 image_size 为 {ours}",
+        en_hint="set task.image_size={clip}",
+        zh_hint="设 task.image_size={clip}",
+    ),
+    "layoutmaster/path-unused": Text(
+        en="backbone_path={path} is not loaded: this backbone is a re-creation with random weights, as published",
+        zh="backbone_path={path} 不会被加载：与原版一样，该骨干网络是随机权重的仿制结构",
+    ),
+    "layoutmaster/missing-images": Text(
+        en="{num} of {total} elements in {folder} have no PNG and are shown to the model as black",
+        zh="{folder} 中 {total} 个元素里有 {num} 个没有 PNG，模型将其视为全黑",
+    ),
+    "layoutmaster/waiting": Text(
+        en="another process is preparing the data in {folder}; waiting for it",
+        zh="另一个进程正在准备 {folder} 中的数据，等待其完成",
+    ),
+    "layoutmaster/made-posters": Text(
+        en="made {posters} synthetic posters in {folder}",
+        zh="已在 {folder} 中生成 {posters} 张合成海报",
+    ),
+    "layoutmaster/made-trajectories": Text(
+        en="made the trajectories of {num} posters in {folder}",
+        zh="已为 {folder} 中的 {num} 张海报生成轨迹",
+    ),
+    "layoutmaster/prepared": Text(
+        en="{train} training posters and {val} held-out posters ready ({size}) in {folder}",
+        zh="训练海报 {train} 张、验证海报 {val} 张（{size}），已备于 {folder}",
+    ),
+    "layoutmaster/converted": Text(
+        en="converted {num} of {total} pickles in {folder}",
+        zh="已转换 {folder} 中 {total} 个 pickle 文件里的 {num} 个",
+    ),
+    "layoutmaster/bad-pickle": Text(
+        en="{file} was not converted: {why}",
+        zh="{file} 未能转换：{why}",
+        en_hint='make its trajectories anew: python -m headway.recipes.layoutmaster.trajectory --data_root "{root}"',
+        zh_hint='重新生成轨迹：python -m headway.recipes.layoutmaster.trajectory --data_root "{root}"',
+    ),
+    "layoutmaster/no-seal": Text(
+        en="this system cannot seal off the process that reads a pickle: {why}",
+        zh="本系统无法隔离读取 pickle 的进程：{why}",
+        en_hint='make the trajectories anew: python -m headway.recipes.layoutmaster.trajectory --data_root "{root}"',
+        zh_hint='重新生成轨迹：python -m headway.recipes.layoutmaster.trajectory --data_root "{root}"',
+    ),
+    "layoutmaster/predicted": Text(
+        en="laid out {num} posters, mean IoU {iou}; each folder has prediction.json, before.png, after.png and target.png",
+        zh="已为 {num} 张海报生成布局，平均 IoU {iou}；每个目录含 prediction.json、before.png、after.png 和 target.png",
+    ),
+    "layoutmaster/ignored-tracker": Text(
+        en="no tracker asks for a login here: metrics are in the run directory, `headway export` hands them on",
+        zh="这里不需要登录任何跟踪平台：指标保存在训练目录中，可用 headway export 导出",
+    ),
+    "layoutmaster/ignored-device": Text(
+        en="devices are chosen by parallel.gpus",
+        zh="设备由 parallel.gpus 决定",
+    ),
+    "layoutmaster/ignored-multi-gpu": Text(
+        en="all free GPUs are used, one process each; parallel.gpus=1 takes one. batch_size stays the total of all",
+        zh="默认使用所有空闲 GPU，每卡一个进程；parallel.gpus=1 只用一张。batch_size 仍是所有卡的总和",
+    ),
+    "layoutmaster/ignored-workers": Text(
+        en="images are decoded once into a file that ranks map, so no loader processes are needed; parallel.workers adds some",
+        zh="图像只解码一次并映射到内存，无需数据加载进程；如仍需要，用 parallel.workers 设置每个进程的数量",
+    ),
+    "layoutmaster/ignored-min-lr": Text(
+        en="the floor of the rate is a share of it: lr.final, here 0.0025, which is 1e-6 of 4e-4",
+        zh="学习率下限以比例表示：lr.final，此处为 0.0025，即 4e-4 对应 1e-6",
+    ),
+    "layoutmaster/ignored-save-every": Text(
+        en="saves count steps, not epochs: save.every=250 is 10 epochs of 800 posters in batches of 32",
+        zh="保存间隔按步计而不是按轮：800 张海报、批大小 32 时，save.every=250 即 10 轮",
+    ),
+    "layoutmaster/ignored-save-dir": Text(
+        en="checkpoints are in the run directory; `headway ckpt export` writes best_model.pth where you like",
+        zh="检查点保存在训练目录中；headway ckpt export 可将 best_model.pth 写到任意位置",
+    ),
+}
+
+KEYS: dict[str, str] = {
+    "task.head_mode": "fixed：修正后的数学；original：原版的数学，其损失爆炸且从不下降。",
+    "task.hidden_dim": "Transformer 的宽度。",
+    "task.num_layers": "块数：每块含元素间注意力、对图像的注意力和前馈层。",
+    "task.num_heads": "注意力头数。",
+    "task.max_elements": "一张海报最多的元素数；超出时保留最底下的层。",
+    "task.layer_scale": "层序除以该值后映射到 -1 至 1（即指南顶层的 max_elements）；不设则为 max_elements。",
+    "task.dropout": "注意力、前馈层和输出头的 dropout。",
+    "task.visual_backbone": "看图的网络；除 clip 外都没有可加载的权重。",
+    "task.visual_dim": "图像特征的宽度。",
+    "task.backbone_path": "供 `clip` 使用的 CLIP 模型目录，内含 config.json 和 model.safetensors。",
+    "task.freeze_visual": "骨干网络保持不变；false：与其余部分一起训练。",
+    "task.data_dir": "每张海报一个子目录的数据目录（即指南的 data-action_head）。",
+    "task.synthetic": "data_dir 中没有海报时，生成小型合成海报，而不是停止。",
+    "task.train_ratio": "按名字排序后用于训练的海报比例；其余留作验证。",
+    "task.image_size": "骨干网络看到的元素图像边长（像素）。",
+    "task.canvas_size": "所有海报缩放到的画布宽和高。",
+    "task.use_trajectory_dataset": "使用文件夹格式；不支持旧的 JSONL 格式。",
+    "task.num_timesteps": "扩散的总步数。",
+    "task.beta_start": "第一步的噪声；用于 linear 调度。",
+    "task.beta_end": "最后一步的噪声；用于 linear 调度。",
+    "task.schedule_type": "噪声如何增长。",
+    "task.prediction_type": "网络预测什么：干净布局或噪声；不设则 fixed 为 sample，original 为 epsilon。",
+    "task.trajectory_steps": "生成器写出的轨迹点数。",
+    "task.loss": "七个损失项的系数。",
+    "task.loss.noise": "网络预测量的 Huber 损失；原版不读取它，因此原版模式下必须为 1。",
+    "task.loss.position": "边框的平方误差，加上一半的 1 - IoU。",
+    "task.loss.layer": "层序的平方误差，加上 0.3 倍的两两次序交叉熵。",
+    "task.loss.confidence": "置信度的平方误差。",
+    "task.loss.aesthetic": "黄金比例、面积均匀、重心居中。",
+    "task.loss.overlap": "每对元素重叠部分占较小者的比例。",
+    "task.loss.alignment": "差一点就对齐的边。",
+    "task.betas": "按指南的写法给出 AdamW 的两个衰减；不设则用 optimizer.beta1 和 optimizer.beta2。",
+    "task.num_steps": "试跑和 `headway predict` 的 DDIM 步数。",
+    "task.eval_steps": "验证时的 DDIM 步数。",
+}
+"""What the keys of the recipe's own section are, in Chinese; the English is the string below each field."""

@@ -1,0 +1,134 @@
+"""Texts of the TFNet recipe and of what MindSpore says."""
+
+from __future__ import annotations
+
+from headway.messages import Text
+
+TEXTS: dict[str, Text] = {
+    "tfnet/crop": Text(
+        en="task.crop_size={crop} is larger than the frames, task.frame_size={frame}",
+        zh="task.crop_size={crop} 大于帧的尺寸 task.frame_size={frame}",
+        en_hint="set task.frame_size={crop} or larger",
+        zh_hint="将 task.frame_size 设为 {crop} 或更大",
+    ),
+    "tfnet/frames": Text(
+        en="task.min_frames={low} is more than task.max_frames={high}",
+        zh="task.min_frames={low} 大于 task.max_frames={high}",
+        en_hint="set task.min_frames={high} or lower",
+        zh_hint="将 task.min_frames 设为 {high} 或更小",
+    ),
+    "tfnet/no-labels": Text(
+        en="cannot read the labels {file}: {why}",
+        zh="无法读取标注文件 {file}：{why}",
+        en_hint="set task.data_dir to the folder that holds video/ and label/, or try task.synthetic=true",
+        zh_hint="将 task.data_dir 设为包含 video/ 与 label/ 的目录，或先试 task.synthetic=true",
+    ),
+    "tfnet/bad-header": Text(
+        en="{file} begins with {have}, and CE-CSL's labels begin with {want}",
+        zh="{file} 的表头是 {have}，而 CE-CSL 标注的表头应为 {want}",
+        en_hint="give a CSV file in UTF-8 with that header",
+        zh_hint="使用带有该表头的 UTF-8 编码 CSV 文件",
+    ),
+    "tfnet/no-rows": Text(
+        en="{file} has {lines} lines and 0 complete rows",
+        zh="{file} 共 {lines} 行，其中完整的标注为 0 行",
+        en_hint="fetch the labels again",
+        zh_hint="重新获取标注文件",
+    ),
+    "tfnet/short-rows": Text(
+        en="{file}: {num} incomplete rows left out (lines {lines})",
+        zh="{file}：略去 {num} 行不完整的标注（第 {lines} 行）",
+    ),
+    "tfnet/missing-clips": Text(
+        en="{num} of {total} labelled clips are not in {folder}: {names}",
+        zh="{total} 个有标注的片段中有 {num} 个不在 {folder} 中：{names}",
+        en_hint="a clip is {folder}/<signer>/<number>.mp4 or a folder of frames of that name",
+        zh_hint="片段应为 {folder}/<手语者>/<编号>.mp4，或同名的帧目录",
+    ),
+    "tfnet/empty-clip": Text(
+        en="the clip {clip} has 0 frames",
+        zh="片段 {clip} 没有任何帧（0 帧）",
+        en_hint="fetch it again, or take its row out of the labels",
+        zh_hint="重新获取该片段，或从标注中删去对应的行",
+    ),
+    "tfnet/bad-frame": Text(
+        en="cannot read {file}: {why}",
+        zh="无法读取 {file}：{why}",
+        en_hint="fetch it again, or take its row out of the labels",
+        zh_hint="重新获取该文件，或从标注中删去对应的行",
+    ),
+    "tfnet/no-decoder": Text(
+        en="{clip} is a video, and no decoder is installed",
+        zh="{clip} 是视频文件，但没有安装解码库",
+        en_hint="install one: pip install av; or unpack each clip into a folder of JPEG frames of the same name",
+        zh_hint="安装解码库：pip install av；或把每个片段解成同名目录下的 JPEG 帧",
+    ),
+    "tfnet/unseen": Text(
+        en="{num} words of dev and test never occur in training: {words}",
+        zh="dev 与 test 中有 {num} 个词从未在训练集中出现：{words}",
+    ),
+    "tfnet/short-clips": Text(
+        en="{num} of {total} training clips have too few frames for their labels (have < needed): {names}",
+        zh="{total} 个训练片段中有 {num} 个的帧数不足以容纳其标注（现有 < 所需）：{names}",
+        en_hint="leave them out with task.short_clips=skip, or raise task.max_frames if that is what cuts them",
+        zh_hint="用 task.short_clips=skip 略去它们；若因 task.max_frames 截断所致，调大该值",
+    ),
+    "tfnet/making": Text(
+        en="making a small synthetic set in the layout of CE-CSL in {folder}",
+        zh="正在 {folder} 中按 CE-CSL 的目录结构生成小型合成数据",
+    ),
+    "tfnet/only-synthetic": Text(
+        en="{folder} holds the small synthetic set, and this run asks for real clips",
+        zh="{folder} 中是小型合成数据，而本次训练要求真实片段",
+        en_hint="set task.data_dir to CE-CSL, or say that this will do: task.synthetic=true",
+        zh_hint="将 task.data_dir 指向 CE-CSL；如果合成数据就够用，加上：task.synthetic=true",
+    ),
+    "tfnet/found": Text(
+        en="clips: {train} to train, {dev} to validate, {test} to test; {words} words",
+        zh="片段：训练 {train}，验证 {dev}，测试 {test}；词表 {words} 个词",
+    ),
+    "tfnet/vocabulary": Text(
+        en="the weights know {before} words and the data here has {now}; word {number} was {was} and is {is_now}",
+        zh="权重对应 {before} 个词，而当前数据有 {now} 个词；第 {number} 个词原为 {was}，现为 {is_now}",
+        en_hint="use the labels and task.text_cleanup the weights were trained with",
+        zh_hint="使用训练该权重时的标注与 task.text_cleanup",
+    ),
+    "tfnet/ignored-name": Text(en="it is only a name", zh="它只是一个名称"),
+    "tfnet/ignored-precision": Text(
+        en="the precision is set by task.amp_level (MindSpore) or train.precision (PyTorch)",
+        zh="精度由 task.amp_level（MindSpore）或 train.precision（PyTorch）决定",
+    ),
+    "tfnet/ignored-pynative": Text(
+        en="the mode is set by gpu_optimization.enable_graph_mode alone",
+        zh="运行模式仅由 gpu_optimization.enable_graph_mode 决定",
+    ),
+    "tfnet/ignored-interval": Text(
+        en="it counts epochs; here eval.every and save.every count steps",
+        zh="它按轮数计；这里的 eval.every 与 save.every 按步数计",
+    ),
+    "tfnet/ignored-rowsize": Text(
+        en="batches do not go through MindSpore's shared memory",
+        zh="批次不经过 MindSpore 的共享内存传递",
+    ),
+    "tfnet/ignored-sink": Text(
+        en="batches come in an order that can be resumed exactly, loaded ahead by task.prefetch",
+        zh="批次按可精确续训的顺序读取，由 task.prefetch 预取",
+    ),
+    "tfnet/ignored-reuse": Text(en="MindSpore always reuses memory", zh="MindSpore 始终复用内存"),
+    "tfnet/ignored-ctc": Text(
+        en="the blank is always 0 and the loss is a mean over clips",
+        zh="空白符始终为 0，损失按片段取平均",
+    ),
+    "tfnet/ignored-optimizer": Text(
+        en="the optimizer is set by optimizer.name, its curve by lr.schedule, lr.milestones and lr.gamma",
+        zh="优化器由 optimizer.name 设定，学习率曲线由 lr.schedule、lr.milestones 与 lr.gamma 设定",
+    ),
+    "tfnet/ignored-paths": Text(
+        en="checkpoints and logs lie in the run directory; paths.output_dir says where run directories go",
+        zh="检查点与日志都在训练目录中；训练目录的位置由 paths.output_dir 设定",
+    ),
+    "tfnet/ignored-logging": Text(
+        en="every step is kept, and the screen shows what matters",
+        zh="每一步都会记录，屏幕只显示要点",
+    ),
+}

@@ -1,0 +1,164 @@
+"""The decoder family: parameters, kept activations and FLOPs of a GPT or Llama from its shape.
+
+Every term is a tensor somebody can point at in the model's code: what autograd keeps between forward and backward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from headway.plan.work import Work
+
+_CHUNKS = 8
+"""Pieces a chunked loss cuts the tokens into (torchtune's number)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoder:
+    """The shape of a decoder-only transformer."""
+
+    layers: int
+    hidden: int
+    heads: int
+    vocab: int
+    ffn: int
+    kv_heads: int | None = None
+    head_dim: int | None = None
+    mlp: Literal["gelu", "relu2", "swiglu"] = "swiglu"
+    """Two matrices with a function between, or three with a gate."""
+    norm: Literal["rms", "layer"] = "rms"
+    """`rms` written out in fp32 keeps an fp32 copy of its input; a layer norm is one kernel."""
+    parallel: bool = False
+    """Attention and MLP read the same norm (Falcon, Phi, GPT-NeoX)."""
+    tied: bool = False
+    """Input and output share one embedding."""
+    qk_norm: bool = False
+    one_qkv: bool = False
+    """Queries, keys and values come from one matrix: keeping the values keeps all three."""
+    expand_kv: bool = False
+    """Shared key and value heads are copied out to every query head before attention."""
+    more_params: int = 0
+    """Weights beside the blocks and the two embeddings (value embeddings, position tables)."""
+
+    @property
+    def q_width(self) -> int:
+        """Channels of the queries."""
+        return self.heads * (self.head_dim or self.hidden // self.heads)
+
+    @property
+    def kv_width(self) -> int:
+        """Channels of the keys."""
+        return (self.kv_heads or self.heads) * (self.head_dim or self.hidden // self.heads)
+
+    @property
+    def block_params(self) -> int:
+        """Weights of one block."""
+        attention = self.hidden * (2 * self.q_width + 2 * self.kv_width)
+        return attention + self.hidden * self.ffn * (3 if self.mlp == "swiglu" else 2)
+
+    @property
+    def embedding_params(self) -> int:
+        """Weights of input and output embedding."""
+        return self.vocab * self.hidden * (1 if self.tied else 2)
+
+    @property
+    def params(self) -> int:
+        """All weights."""
+        return self.layers * self.block_params + self.embedding_params + self.more_params
+
+
+def keep_in_block(shape: Decoder, work: Work) -> Iterator[tuple[str, float]]:
+    """Yield the tensors of one block that backward needs, in bytes a token, on one tensor rank."""
+    one, ways = work.compute_bytes, work.tensor
+    # What every tensor rank holds whole, unless the sequence is cut over them as well.
+    stream = shape.hidden / (ways if work.sequence_parallel else 1)
+    q, kv, ffn = shape.q_width / ways, shape.kv_width / ways, shape.ffn / ways
+    yield from _keep_norms(shape, work, stream)
+    yield from _keep_attention(shape, work, q, kv)
+    yield from _keep_mlp(shape, work, ffn)
+    adapter = work.adapter
+    if adapter is None:
+        return
+    inputs = {"q": stream, "k": stream, "v": stream, "o": q, "gate": stream, "up": stream, "down": ffn}
+    outputs = {"q": q, "k": kv, "v": kv, "o": stream, "gate": ffn, "up": ffn, "down": stream}
+    # q, k and v read one tensor, and so do gate and up; what attention keeps anyway is not kept twice.
+    for group in (("q", "k", "v"), ("gate", "up"), ("o",), ("down",)):
+        wrapped = [name for name in group if name in adapter.inputs]
+        if not wrapped:
+            continue
+        times = (1 if shape.one_qkv and group[0] == "q" else len(wrapped)) if adapter.dropout else 0
+        yield "adapter inputs", inputs[group[0]] * ((one + 1) * times + (one if not adapter.dropout and group[0] != "o" else 0))
+        yield "adapter outputs", sum(outputs[name] for name in wrapped) * one * adapter.copies
+    if adapter.scales_outputs:
+        linears = ("q", "k", "v", "o", "up", "down", *(("gate",) if shape.mlp == "swiglu" else ()))
+        yield "scaled outputs", sum(outputs[name] for name in linears) * one
+        yield "norm outputs", 2 * stream * 4 if shape.norm == "rms" else 2 * stream * one
+
+
+def _frozen(work: Work) -> bool:
+    """Whether linears need no input, as their weights get no gradient."""
+    return work.adapter is not None
+
+
+def _keep_norms(shape: Decoder, work: Work, stream: float) -> Iterator[tuple[str, float]]:
+    norms, one = (1 if shape.parallel else 2), work.compute_bytes
+    fused = work.compiled or work.fused_kernels or shape.norm == "layer"
+    yield "norm inputs", norms * stream * (one if fused else 4)
+    if work.adapter is None and not fused:
+        yield "normed, before the gain", norms * stream * one
+    if not _frozen(work):
+        yield "norm outputs", norms * stream * one
+
+
+def _keep_attention(shape: Decoder, work: Work, q: float, kv: float) -> Iterator[tuple[str, float]]:
+    one = work.compute_bytes
+    seen = q if shape.expand_kv else kv
+    yield "queries, keys, values", (q + 2 * seen) * one
+    if shape.one_qkv and not work.compiled:
+        # The values are a view of the one matrix product, so its whole result stays beside the rotated copies.
+        yield "qkv product", (q + kv) * one
+    if shape.qk_norm:
+        yield "queries and keys before their norm", (q + kv) * one
+    yield "attention output", q * one
+    if not work.flash:
+        # scores (softmax output), its mask and what dropout leaves, a row of the sequence for each head.
+        yield "attention matrix", shape.heads / work.tensor * work.seq_len * (2 * one + 1)
+
+
+def _keep_mlp(shape: Decoder, work: Work, ffn: float) -> Iterator[tuple[str, float]]:
+    one = work.compute_bytes
+    whole = not _frozen(work)
+    if shape.mlp == "swiglu":
+        yield "gate and up", 2 * ffn * one
+        if not work.compiled and not work.fused_kernels:
+            yield "gate after its function", ffn * one
+    else:
+        yield "up", ffn * one
+        if shape.mlp == "relu2" and not work.compiled:
+            yield "relu", ffn * one
+    if whole:
+        yield "down's input", ffn * one
+
+
+def logit_bytes(shape: Decoder, work: Work) -> float:
+    """Return the bytes a token takes between the last norm and the loss, at the start of backward."""
+    vocab = shape.vocab / work.tensor
+    if work.loss == "chunked":
+        # Compute-type logits of all chunks; gradient and fp32 copies of one chunk at a time.
+        return vocab * (work.compute_bytes * (1 + 1 / _CHUNKS) + (4 if work.compiled else 12) / _CHUNKS)
+    if work.loss == "fused":
+        # Compute-type logits, overwritten by their gradient, and what softmax needs of a block in fp32.
+        return vocab * (work.compute_bytes + 1)
+    if work.fused_kernels:
+        # Megatron: bf16 logits, fp32 softmax kept, and its gradient in place.
+        return vocab * (work.compute_bytes + 4)
+    # fp32 copy, log-softmax, its gradient; the compute-type logits are gone by then.
+    return vocab * 12
+
+
+def block_flops(shape: Decoder, seq_len: int, *, window: int | None = None) -> float:
+    """Return forward FLOPs of one token in one block: two for each weight, and causal attention."""
+    reach = min(seq_len, window or seq_len)
+    return 2.0 * shape.block_params + 2.0 * reach * shape.q_width

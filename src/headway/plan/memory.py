@@ -1,0 +1,164 @@
+"""Memory of one rank: weights, gradients, optimizer state, activations and logits, and the moment they add up most.
+
+Three figures come out, as there are three on a GPU: what tensors hold (`allocated`), what the caching allocator holds
+for them (`reserved`), and what the driver shows (`used`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from headway.plan.decoder import Decoder, keep_in_block, logit_bytes
+from headway.plan.work import Work
+
+Verdict = Literal["fits", "tight", "will-not-fit"]
+
+FRAGMENTATION = 1.06
+"""Reserved over allocated (measured rows with steps of one shape: 1.02 to 1.10)."""
+CONTEXT_BYTES = 0.6e9
+"""What a process takes before its first tensor: context, kernels, cuBLAS and cuDNN handles."""
+COMMUNICATION_BYTES = 0.4e9
+"""Buffers of NCCL, when there is more than one rank."""
+WORKSPACE_BYTES = 70e6
+"""cuBLAS workspaces, which are tensors of the caching allocator."""
+TIGHT = 0.92
+"""Share of a card above which a forecast that fits is called tight: the spread of our own errors."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryForecast:
+    """Who holds one rank's memory at its peak."""
+
+    parts: Mapping[str, float]
+    """Holder to bytes; they add up to `allocated`."""
+    moment: str
+    """When the peak is: `backward` (its start) or `step` (the optimizer's)."""
+    ranks: int = 1
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def allocated_bytes(self) -> float:
+        """What tensors hold."""
+        return sum(self.parts.values())
+
+    @property
+    def reserved_bytes(self) -> float:
+        """What the caching allocator holds."""
+        return self.allocated_bytes * FRAGMENTATION
+
+    @property
+    def used_bytes(self) -> float:
+        """What the driver shows."""
+        more = COMMUNICATION_BYTES if self.ranks > 1 else 0.0
+        return self.reserved_bytes + CONTEXT_BYTES + more
+
+    def judge(self, device_bytes: float) -> Verdict:
+        """Say whether a device of this size is enough."""
+        if self.used_bytes <= TIGHT * device_bytes:
+            return "fits"
+        # Reserved memory can be given back when it gets short; tensors cannot.
+        needed = self.allocated_bytes + CONTEXT_BYTES
+        return "tight" if needed <= device_bytes else "will-not-fit"
+
+
+def weigh_decoder(shape: Decoder, work: Work, *, params: int | None = None, ranks: int = 1) -> MemoryForecast:
+    """Return the peak of one rank that trains a decoder.
+
+    Args:
+        params: all weights, where somebody has counted them; none: from the shape.
+    """
+    held, trained = _count_weights(shape, work, params)
+    block = sum(size for _, size in keep_in_block(shape, work)) * work.tokens
+    blocks = shape.layers / work.pipeline
+    kept = _kept_blocks(shape, work, block, blocks) * work.in_flight
+    logits = logit_bytes(shape, work) * work.tokens
+    stream = shape.hidden * work.compute_bytes * work.tokens * 2
+    return peak_of(
+        work,
+        weights=held,
+        trained=trained,
+        kept={"activations": kept + stream, "logits and loss": logits},
+        gathered=_gathered(shape, work),
+        ranks=ranks,
+    )
+
+
+def peak_of(
+    work: Work,
+    *,
+    weights: float,
+    trained: float,
+    kept: Mapping[str, float],
+    gathered: float = 0.0,
+    ranks: int = 1,
+) -> MemoryForecast:
+    """Return the larger of the two moments that can be the peak: the start of backward and the optimizer's step.
+
+    Args:
+        weights: bytes of the stored weights, uncut.
+        trained: number of trained weights on this rank's share of the model.
+        kept: activations by name, in bytes.
+        gathered: bytes of full weights brought together for a block and the one before it.
+    """
+    grads = trained * work.grad_bytes / work.shard_grads
+    buckets = trained * work.bucket_bytes
+    states = 0.0 if work.host_states else trained * (work.state_bytes + work.master_bytes) / work.shard_states
+    always = {
+        "weights": weights / work.shard_weights,
+        "optimizer state": states,
+        "gathered weights": gathered,
+        "workspace": WORKSPACE_BYTES,
+    }
+    casts = {"weights in compute type": weights / work.weight_bytes * work.compute_bytes} if work.cast_weights else {}
+    stay = grads + buckets if work.accumulation > 1 or buckets else 0.0
+    backward = {**always, **casts, "gradients": 0.0 if work.step_in_backward else stay, **kept}
+    step = {**always, "gradients": 0.0 if work.step_in_backward else grads + buckets}
+    at_step = sum(step.values()) > sum(backward.values())
+    parts = step if at_step else backward
+    return MemoryForecast(
+        parts={name: size for name, size in parts.items() if size},
+        moment="step" if at_step else "backward",
+        ranks=ranks,
+    )
+
+
+def _count_weights(shape: Decoder, work: Work, params: int | None) -> tuple[float, float]:
+    """Return bytes of stored weights and the number of trained ones, on one tensor and pipeline rank, uncut by data."""
+    whole = params if params is not None else shape.params
+    embedding = shape.embedding_params
+    if work.pipeline > 1:  # the last stage: its blocks and one embedding
+        whole = int(shape.layers * shape.block_params / work.pipeline + shape.vocab * shape.hidden)
+        embedding = shape.vocab * shape.hidden
+    whole, embedding = whole / work.tensor, embedding / work.tensor
+    if work.adapter is None:
+        return whole * work.weight_bytes, whole
+    # Embeddings are looked up, not multiplied: they stay in 16 bits when linears are packed into 4.
+    table = shape.vocab * shape.hidden * (1 if shape.tied else 2) / work.tensor
+    packed = work.frozen_bytes if work.frozen_bytes is not None else work.weight_bytes
+    frozen = (whole - table) * packed + table * max(packed, work.compute_bytes)
+    return frozen + work.adapter.params * work.weight_bytes, work.adapter.params
+
+
+def _kept_blocks(shape: Decoder, work: Work, block: float, blocks: float) -> float:
+    """Return the bytes of activations over all blocks at the start of backward."""
+    stream = shape.hidden * work.compute_bytes * work.tokens / (work.tensor if work.sequence_parallel else 1)
+    if work.recompute == "none":
+        return block * blocks
+    if work.recompute == "offload":
+        return block + 2 * stream
+    if work.recompute == "full":
+        return stream * blocks + block
+    # Selective (torchtitan's "op"): attention's own and every second matrix product stay.
+    one = work.compute_bytes * work.tokens
+    products = (shape.q_width * 2 + shape.kv_width + shape.hidden * 2 + shape.ffn * 1) * one
+    return (products + stream) * blocks + block
+
+
+def _gathered(shape: Decoder, work: Work) -> float:
+    """Return the bytes of whole weights alive at a time under FSDP: this block, the next, and the embeddings."""
+    if work.shard_weights == 1:
+        return 0.0
+    kind = work.frozen_bytes if work.adapter and work.frozen_bytes else work.compute_bytes
+    return (2 * shape.block_params + shape.vocab * shape.hidden) / work.tensor * kind

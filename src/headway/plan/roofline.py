@@ -1,0 +1,240 @@
+"""Time of a step before anything has run: arithmetic, memory traffic, launches and communication of one card's data sheet.
+
+Efficiencies are shares of a data sheet's peak that training reaches, one for each generation, calibrated on published
+runs (docs/decisions/0016-memory-forecast.md). A measured step always overrules them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from headway.plan.decoder import Decoder, block_flops, keep_in_block
+from headway.plan.work import Work
+
+Number = Literal["fp32", "tf32", "half", "fp8"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """What a step needs to know of a GPU."""
+
+    name: str
+    capability: tuple[int, int] | None
+    memory_bytes: float
+    tflops_half: float
+    bandwidth_gb_s: float
+    tflops_tf32: float | None = None
+    tflops_fp32: float | None = None
+    tflops_fp8: float | None = None
+    link_gb_s: float | None = None
+    """Both directions of NVLink or its like; none: PCIe alone."""
+    pcie_gb_s: float = 16.0
+    p2p: bool = True
+    power_w: float | None = None
+
+    def peak(self, number: Number) -> float:
+        """Return FLOP/s of matrix products in a number format; what the card lacks runs in the next wider one."""
+        if number == "fp8" and self.tflops_fp8:
+            return self.tflops_fp8 * 1e12
+        if number in ("fp8", "half"):
+            return self.tflops_half * 1e12
+        if number == "tf32" and self.tflops_tf32:
+            return self.tflops_tf32 * 1e12
+        return (self.tflops_fp32 or self.tflops_half / 8) * 1e12
+
+    @property
+    def generation(self) -> str:
+        """Return the generation whose efficiencies apply."""
+        major, minor = self.capability or (8, 0)
+        if major < 8:
+            return "volta"
+        if (major, minor) == (8, 0):
+            return "ampere"
+        return {9: "hopper", 10: "blackwell"}.get(major, "consumer")
+
+
+MATMUL = {"volta": 0.75, "ampere": 0.80, "consumer": 0.75, "hopper": 0.60, "blackwell": 0.27}
+"""Share of the peak that matrix products of an endless width reach."""
+HALF_WIDTH = 320
+"""Width at which they reach half of that: small models leave the units waiting."""
+FORMATS = {"fp32": 1.0, "tf32": 1.0, "half": 1.0, "fp8": 0.55}
+"""The same by number format, against 16 bits."""
+ATTENTION = {"volta": 0.3, "ampere": 0.34, "consumer": 0.4, "hopper": 0.31, "blackwell": 0.2}
+"""Share of the peak that flash attention reaches."""
+BANDWIDTH = 0.8
+"""Share of the memory bandwidth that streaming kernels reach."""
+TRAFFIC, TRAFFIC_COMPILED = 4.4, 1.0
+"""Times a kept byte crosses the memory bus in forward and backward, eager and compiled."""
+FULL_POWER_W = {"hopper": 700.0}
+"""Board power the shares were calibrated at; a card with less slows down by the root of the ratio."""
+LAUNCH_S = 6e-6
+"""One kernel from the host."""
+KERNELS = 110
+"""Kernels of one block, forward and backward, eager; a third of it when compiled."""
+LINK, PCIE, NO_P2P = 0.7, 0.6, 0.5
+"""Shares of a link's one-way rate that collectives reach; without peer access everything crosses the host."""
+NETWORK_GB_S = {"hopper": 50.0, "blackwell": 50.0}
+"""Rate a GPU has between machines, one way: an adapter of 400 Gb/s a GPU; older ones 200 Gb/s."""
+NODE = 8
+STRAGGLE = 0.01
+"""Share of a step lost to waiting for the slowest rank, for each doubling of the ranks."""
+OVERLAP = 0.85
+"""Share of backward behind which communication can hide."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeedForecast:
+    """Seconds of one optimizer step on every rank, and what they are spent on."""
+
+    math_s: float
+    traffic_s: float
+    launch_s: float
+    update_s: float
+    exposed_s: float
+    """Communication that nothing hides."""
+    samples: int
+    """Of one step, all ranks."""
+    model_flops: float
+    """Of one step on one rank, without recomputation."""
+    peak_flops: float
+
+    @property
+    def step_s(self) -> float:
+        """Seconds of a step."""
+        return max(self.math_s + self.traffic_s, self.launch_s) + self.update_s + self.exposed_s
+
+    @property
+    def samples_s(self) -> float:
+        """Samples a second, all ranks."""
+        return self.samples / self.step_s
+
+    @property
+    def mfu(self) -> float:
+        """Share of the card's peak that the model's own arithmetic uses."""
+        return self.model_flops / self.step_s / self.peak_flops
+
+
+def _power(card: Card) -> float:
+    full = FULL_POWER_W.get(card.generation)
+    return min(1.0, (card.power_w / full) ** 0.5) if full and card.power_w else 1.0
+
+
+def matmul_rate(card: Card, number: Number, width: float) -> float:
+    """Return the FLOP/s that matrix products of a width reach."""
+    share = MATMUL[card.generation] * FORMATS[number] * width / (width + HALF_WIDTH)
+    return card.peak(number) * share * _power(card)
+
+
+def time_decoder(
+    shape: Decoder,
+    work: Work,
+    card: Card,
+    *,
+    ranks: int = 1,
+    number: Number = "half",
+    params: float | None = None,
+    predicted: float = 1.0,
+) -> SpeedForecast:
+    """Return the time of one optimizer step of a decoder or encoder.
+
+    Args:
+        predicted: share of the tokens that get logits (0.15 for masked language models).
+    """
+    weights = params if params is not None else shape.params
+    head = 2.0 * shape.vocab * shape.hidden * predicted
+    linear = 2.0 * shape.layers * shape.block_params + head
+    attention = shape.layers * (block_flops(shape, work.attended or work.seq_len) - 2.0 * shape.block_params)
+    passes = 3.0 if work.adapter is None else 2.05
+    again = {"none": 0.0, "selective": 0.25, "full": 1.0, "offload": 1.0}[work.recompute]
+    rate = matmul_rate(card, number, shape.hidden)
+    soft = card.peak("half" if number == "fp8" else number) * ATTENTION[card.generation] * _power(card)
+    tokens, share = work.tokens, work.tensor * work.pipeline
+    product_s = tokens * ((passes + again) * linear / rate + (3.5 + again) * attention / soft) / share
+    kept = shape.layers * sum(size for _, size in keep_in_block(shape, replace(work, compiled=False, flash=True)))
+    moved = tokens * kept * (TRAFFIC_COMPILED if work.compiled else TRAFFIC) * (1 + again / 2)
+    moved += tokens * shape.vocab * predicted * (4.0 if work.compiled else 12.0)
+    kernels = shape.layers * KERNELS * (1 + again / 2) * (0.35 if work.compiled else 1.0)
+    traffic_s = moved / share / (card.bandwidth_gb_s * 1e9 * BANDWIDTH)
+    trained = weights if work.adapter is None else work.adapter.params
+    return _finish(
+        work,
+        card,
+        math_s=product_s,
+        traffic_s=traffic_s,
+        launch_s=kernels * LAUNCH_S,
+        weights=weights,
+        trained=trained,
+        ranks=ranks,
+        model_flops=tokens * 3.0 * (linear + attention) / share,
+        peak=card.peak("half" if number == "fp8" else number),
+    )
+
+
+def _finish(
+    work: Work,
+    card: Card,
+    *,
+    math_s: float,
+    traffic_s: float,
+    launch_s: float,
+    weights: float,
+    trained: float,
+    ranks: int,
+    model_flops: float,
+    peak: float,
+) -> SpeedForecast:
+    """Return the whole step: micro-batches, the update, and the communication that stays visible."""
+    steps = work.accumulation
+    bytes_updated = trained * (2 * work.weight_bytes + work.grad_bytes + 2 * (work.state_bytes + work.master_bytes))
+    update = bytes_updated / max(work.shard_states, work.shard_weights) / (card.bandwidth_gb_s * 1e9 * BANDWIDTH)
+    talk, hidden_each = _talk(work, card, weights, trained, ranks)
+    backward = max(math_s + traffic_s, launch_s) * (1.0 if hidden_each else 2 / 3) * OVERLAP
+    exposed = max(0.0, talk - backward) * (steps if hidden_each else 1) + 0.03 * talk
+    return SpeedForecast(
+        math_s=math_s * steps,
+        traffic_s=traffic_s * steps,
+        launch_s=launch_s * steps,
+        update_s=update,
+        exposed_s=exposed,
+        samples=work.micro_batch * steps * max(1, ranks // (work.tensor * work.pipeline)),
+        model_flops=model_flops * steps,
+        peak_flops=peak,
+    )
+
+
+def link_rate(card: Card, ranks: int) -> float:
+    """Return bytes a second, one way, that a collective reaches between so many ranks."""
+    if card.link_gb_s:
+        near = card.link_gb_s / 2 * LINK * 1e9
+    else:
+        near = card.pcie_gb_s * PCIE * (1.0 if card.p2p else NO_P2P) * 1e9
+    if ranks <= NODE:
+        return near
+    # Each GPU of a node has its own adapter; a ring goes at the pace of its slowest hop, hierarchies at about twice it.
+    return min(near, 2 * NETWORK_GB_S.get(card.generation, 25.0) * 1e9)
+
+
+def _talk(work: Work, card: Card, weights: float, trained: float, ranks: int) -> tuple[float, bool]:
+    """Return seconds of communication, of a micro-batch (sharded weights) or of the step, and which of the two."""
+    data = max(1, ranks // (work.tensor * work.pipeline))
+    if data == 1:
+        return 0.0, False
+    turn = (data - 1) / data / link_rate(card, ranks)
+    if work.shard_weights > 1:
+        gathered = 2 * weights * work.compute_bytes + trained * work.grad_bytes
+        return gathered * turn, True
+    return 2 * trained * work.grad_bytes * turn, False
+
+
+def scale_step(step_s: float, card: Card, *, ranks: int, trained: float, grad_bytes: float = 4.0) -> float:
+    """Return the seconds of a step on so many replicas, from the seconds on one, each with the same micro-batches.
+
+    Gradients are summed behind backward; what does not fit behind it, and the wait for the slowest rank, is added.
+    """
+    if ranks == 1:
+        return step_s
+    talk = 2 * trained * grad_bytes * (ranks - 1) / ranks / link_rate(card, ranks)
+    exposed = max(0.0, talk - step_s * 2 / 3 * OVERLAP) + 0.03 * talk
+    return step_s * (1 + STRAGGLE * math.log2(ranks)) + exposed

@@ -1,0 +1,82 @@
+"""What a forecast is asked about: how one training step is done, beside the shape of the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Recompute = Literal["none", "selective", "full", "offload"]
+"""Activations kept for backward: all, matrix products only, one a block, or none (they go to the host)."""
+Loss = Literal["fused", "whole", "chunked"]
+"""How logits become a loss: inside a compiled graph, all at once in fp32, or a chunk at a time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapter:
+    """Small trained weights beside frozen ones (LoRA and its relatives)."""
+
+    params: int
+    """Trained weights."""
+    inputs: tuple[str, ...] = ("q", "v")
+    """Linear layers that have one: q, k, v, o, gate, up, down; their inputs are kept for backward."""
+    dropout: bool = True
+    """A dropout before the adapter keeps a second copy of the input and a mask."""
+    scales_outputs: bool = False
+    """Each linear's output is scaled by a trained vector, so it is kept too (adapter v2, IA3)."""
+    copies: int = 0
+    """Further copies of each wrapped linear's output that the method keeps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """One rank's share of a training step."""
+
+    micro_batch: int
+    seq_len: int = 1
+    attended: int | None = None
+    """Tokens one token looks back on, where the sequence is cut over ranks; none: `seq_len`."""
+    accumulation: int = 1
+    weight_bytes: float = 4.0
+    """Of one stored weight."""
+    compute_bytes: float = 2.0
+    """Of one activation."""
+    master_bytes: float = 0.0
+    """Of a second, finer copy of a weight kept by the optimizer."""
+    grad_bytes: float = 4.0
+    state_bytes: float = 8.0
+    """Optimizer state of one weight: 8 for Adam in fp32, 4 for momentum or Adam in bf16, 2 for 8-bit Adam."""
+    frozen_bytes: float | None = None
+    """Of one frozen weight, when it is stored otherwise: 0.5625 for nf4."""
+    cast_weights: bool = False
+    """Autocast keeps a compute-type copy of the weights of the running forward."""
+    adapter: Adapter | None = None
+    """None: every weight is trained."""
+    shard_weights: int = 1
+    shard_grads: int = 1
+    shard_states: int = 1
+    """Ranks over which each is cut (ZeRO-1: states; ZeRO-2: and gradients; ZeRO-3 and FSDP: all)."""
+    bucket_bytes: float = 0.0
+    """Second copy of a gradient in DDP's buckets; 0 where gradients are views of them."""
+    tensor: int = 1
+    pipeline: int = 1
+    """Ranks that share the matrices of a layer, and the layers."""
+    in_flight: float = 1.0
+    """Micro-batches whose activations a pipeline stage holds at once."""
+    sequence_parallel: bool = False
+    """Norms and the residual stream are cut over the tensor ranks as well."""
+    recompute: Recompute = "none"
+    compiled: bool = False
+    loss: Loss = "whole"
+    flash: bool = True
+    """Attention without a matrix of lengths squared."""
+    fused_kernels: bool = False
+    """Norms and activations are single kernels that keep their input only (Transformer Engine, Megatron)."""
+    step_in_backward: bool = False
+    """Each gradient is used and freed as it appears."""
+    host_states: bool = False
+    """Optimizer state lives on the host."""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of one micro-batch."""
+        return self.micro_batch * self.seq_len

@@ -1,0 +1,147 @@
+"""The frozen encoders: pictures and sentences to tokens. Small built-in ones, or SigLIP and T5 when they are on disk.
+
+They are not trained, not saved, and not part of the published parameter count.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from headway.errors import CheckError
+from headway.recipes.rdt.model import sines
+from headway.recipes.rdt.section import RdtSection
+
+BUILT_IN_VISION, BUILT_IN_TEXT = "patches", "words"
+_END = "</s>"
+"""A word after every sentence, so that even an empty one has a token to look at."""
+
+
+class PatchEncoder(nn.Module):
+    """The built-in picture encoder: fixed, not trained. A patch's pixels, turned, and where it lies, side by side.
+
+    It stands where SigLIP stands in the published system, so it gives what a frozen encoder gives: tokens that tell
+    content and place. It knows nothing of the tasks.
+    """
+
+    def __init__(self, size: RdtSection) -> None:
+        super().__init__()
+        self._grid = math.isqrt(size.img_patches)
+        place = size.img_token_dim // 4
+        self._pixels = 8
+        turn = torch.Generator().manual_seed(0)
+        content = size.img_token_dim - place
+        weight = torch.linalg.qr(torch.randn(max(content, 192), max(content, 192), generator=turn, device="cpu"))[0]
+        self.weight = nn.Parameter(weight[:content, :192].clone() * 2.0, requires_grad=False)
+        rows, columns = np.divmod(np.arange(self._grid**2), self._grid)
+        code = np.concatenate([sines(place // 2, at * 8.0) for at in (rows, columns)], axis=1)
+        code = np.pad(code, ((0, 0), (0, place - code.shape[1])))
+        self.place = nn.Parameter(torch.tensor(code, dtype=torch.float32, device="cpu"), requires_grad=False)
+
+    def forward(self, images_NCHW: Tensor) -> Tensor:
+        """Return (N, patches, width) of pictures with values from -1 to 1."""
+        side = self._grid * self._pixels
+        if images_NCHW.shape[-1] != side:
+            images_NCHW = F.interpolate(images_NCHW, (side, side), mode="bilinear", antialias=True)
+        cut = F.unfold(images_NCHW, self._pixels, stride=self._pixels).transpose(1, 2)
+        tokens = F.linear(cut, self.weight)
+        return torch.cat([tokens, self.place.expand(len(tokens), -1, -1)], dim=-1)
+
+
+class SiglipEncoder(nn.Module):
+    """SigLIP's patch tokens, from a folder in the Hugging Face form."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        try:
+            from transformers import SiglipVisionModel
+        except ImportError as err:
+            raise CheckError("rdt/missing-library", package="transformers") from err
+        self.inner = SiglipVisionModel.from_pretrained(folder, local_files_only=True)
+        self.inner.requires_grad_(False)
+        self._side: int = self.inner.config.image_size
+
+    def forward(self, images_NCHW: Tensor) -> Tensor:
+        """Return (N, patches, width) of pictures with values from -1 to 1."""
+        side = self._side
+        pixels = F.interpolate(images_NCHW, (side, side), mode="bicubic", antialias=True).clamp(-1, 1)
+        return self.inner(pixel_values=pixels.to(self.inner.dtype)).last_hidden_state.float()
+
+
+def make_vision(section: RdtSection) -> nn.Module:
+    """Return the picture encoder of a config, and check that its tokens are those the model expects."""
+    if section.vision_encoder == BUILT_IN_VISION:
+        return PatchEncoder(section)
+    folder = Path(section.vision_encoder).expanduser()
+    if not (folder / "config.json").is_file():
+        raise CheckError("rdt/no-encoder", key="task.vision_encoder", folder=folder, built_in=BUILT_IN_VISION)
+    return SiglipEncoder(folder)
+
+
+def encode_sentences(section: RdtSection, sentences: Sequence[str]) -> tuple[Tensor, Tensor]:
+    """Return tokens (S, L, width) and their mask (S, L) of every sentence a run can meet; there are few."""
+    if section.lang_embed is not None:
+        tokens = _read_tokens(Path(section.lang_embed).expanduser(), sentences)
+    elif section.text_encoder == BUILT_IN_TEXT:
+        tokens = [_word_tokens(sentence, section.lang_token_dim) for sentence in sentences]
+    else:
+        tokens = _t5_tokens(Path(section.text_encoder).expanduser(), sentences)
+    longest = max(len(one) for one in tokens)
+    width = tokens[0].shape[-1]
+    if longest > section.tokenizer_max_length or width != section.lang_token_dim:
+        raise CheckError(
+            "rdt/sentence-size",
+            length=longest,
+            width=width,
+            max_length=section.tokenizer_max_length,
+            max_width=section.lang_token_dim,
+        )
+    table = torch.zeros(len(tokens), longest, width, device="cpu")
+    mask = torch.zeros(len(tokens), longest, dtype=torch.bool, device="cpu")
+    for row, one in enumerate(tokens):
+        table[row, : len(one)], mask[row, : len(one)] = one, True
+    return table, mask
+
+
+def _word_tokens(sentence: str, width: int) -> Tensor:
+    """Return a fixed random vector for every word: the same word is the same vector on every machine."""
+    rows = []
+    for word in (*sentence.lower().split(), _END):
+        seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "little")
+        rows.append(np.random.default_rng(seed).standard_normal(width))
+    return torch.tensor(np.stack(rows), dtype=torch.float32, device="cpu")
+
+
+def _read_tokens(file: Path, sentences: Sequence[str]) -> list[Tensor]:
+    """Read sentences that were encoded beforehand: safetensors, one tensor (L, width) under each sentence."""
+    try:
+        found = load_file(file)
+    except (OSError, ValueError) as err:
+        raise CheckError("rdt/bad-file", file=file, why=err) from err
+    missing = [repr(sentence) for sentence in sentences if sentence not in found]
+    if missing:
+        raise CheckError("rdt/no-sentence", file=file, missing=", ".join(missing))
+    return [found[sentence].float() for sentence in sentences]
+
+
+def _t5_tokens(folder: Path, sentences: Sequence[str]) -> list[Tensor]:
+    """Encode with T5, once, and let it go: 4.7 billion weights are not kept beside the training."""
+    if not (folder / "config.json").is_file():
+        raise CheckError("rdt/no-encoder", key="task.text_encoder", folder=folder, built_in=BUILT_IN_TEXT)
+    try:
+        from transformers import AutoTokenizer, T5EncoderModel
+    except ImportError as err:
+        raise CheckError("rdt/missing-library", package="transformers") from err
+    words = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    model = T5EncoderModel.from_pretrained(folder, local_files_only=True, dtype=torch.bfloat16).eval()
+    with torch.no_grad():
+        ids = [words(sentence, return_tensors="pt").input_ids for sentence in sentences]
+        return [model(input_ids=one).last_hidden_state[0].float() for one in ids]

@@ -1,0 +1,159 @@
+"""Samples by index: the state and pictures of one step of one demonstration, and the chunk of actions from there on.
+
+Everything random here, what is hidden, noise, colours, is drawn from (seed, epoch, index): the same sample in the
+same epoch is the same on any rank, in any worker, after any resume.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from headway.recipes.rdt import slots
+from headway.recipes.rdt.build import pack
+from headway.recipes.rdt.data import Demo, Index, data_dir, starts_of
+from headway.recipes.rdt.reader import CAMERAS, DemoFiles
+from headway.recipes.rdt.section import RdtSection
+
+GREY = 127
+"""Stands where there is no picture: the mean of what the encoders expect."""
+_JITTER = {"brightness": 0.3, "contrast": 0.4, "saturation": 0.5, "hue": 0.03}
+_LUMA = np.array([0.299, 0.587, 0.114], np.float32)
+
+Ids = npt.NDArray[np.int64]
+Picture = npt.NDArray[np.uint8]
+
+
+class ChunkData:
+    """Samples of some demonstrations. Numbers are in memory, pictures stay on disk."""
+
+    def __init__(
+        self, section: RdtSection, index: Index, *, held_out: bool, statistics: Mapping[str, Any], seed: int | None
+    ) -> None:
+        """Open the demonstrations; `seed` none: nothing is hidden or changed, as for evaluation."""
+        self._section, self._seed = section, seed
+        self._demos = [demo for demo in index.demos if demo.is_held_out == held_out]
+        self._files = DemoFiles(data_dir(section))
+        names = list(index.instructions)
+        self._lang = np.array([1 + names.index(demo.file) for demo in self._demos])
+        low = [self._files.low(demo.file, demo.name) for demo in self._demos]
+        states = [slots.pack_state(one, section.rotation) for one in low]
+        self._states = np.concatenate(states)
+        self._actions = np.concatenate([pack(section, one["actions"]) for one in low])
+        self._std = np.stack([one.std(0) for one in states])
+        lengths = [demo.length for demo in self._demos]
+        self._first = np.cumsum([0, *lengths[:-1]])
+        self._last = np.cumsum(lengths) - 1
+        starts = [starts_of(demo, section) for demo in self._demos]
+        self._demo_of = np.repeat(np.arange(len(self._demos)), starts)
+        self._step_of = np.concatenate([np.arange(num) for num in starts])
+        self._mean_state = np.asarray(statistics["state_mean"], np.float32)[slots.STATE_SLOTS]
+
+    def __len__(self) -> int:
+        return len(self._demo_of)
+
+    def demo(self, sample: int) -> Demo:
+        """Return the demonstration a sample is from."""
+        return self._demos[self._demo_of[sample]]
+
+    def batch(self, ids: Ids, epochs: Ids) -> dict[str, Tensor]:
+        """Return the samples `ids`."""
+        section = self._section
+        demos, steps = self._demo_of[ids], self._step_of[ids]
+        rows = self._first[demos] + steps
+        ahead = rows[:, None] + np.arange(section.action_chunk_size)
+        chunks = self._actions[np.minimum(ahead, self._last[demos][:, None])]
+        states, lang = self._states[rows], self._lang[demos]
+        tells_mask, freqs = np.ones(len(ids), np.float32), np.full(len(ids), section.control_hz, np.float32)
+        pictures = []
+        for place, (demo, step) in enumerate(zip(demos, steps, strict=True)):
+            shown = self._pictures(self._demos[demo], int(step))
+            if self._seed is not None:
+                dice = np.random.default_rng([self._seed, int(epochs[place]), int(ids[place])])
+                hide = dice.random(4 + len(shown))
+                chance = section.cond_mask_prob
+                if section.state_noise_snr is not None:
+                    sigma = self._std[demo] / np.sqrt(10 ** (section.state_noise_snr / 10))
+                    states[place] += dice.normal(size=states.shape[1]) * sigma
+                states[place] = self._mean_state if hide[0] < chance else states[place]
+                tells_mask[place] = hide[1] >= chance
+                freqs[place] *= hide[2] >= chance
+                lang[place] *= hide[3] >= chance
+                shown = [self._hide(one, i, hide[4 + i], dice) for i, one in enumerate(shown)]
+            pictures.append(shown)
+        return make_batch(section, states=states, lang=lang, pictures=pictures, freqs=freqs, tells_mask=tells_mask) | {
+            "actions": torch.from_numpy(slots.spread(chunks, slots.ACTION_SLOTS))
+        }
+
+    def _pictures(self, demo: Demo, step: int) -> list[Picture | None]:
+        """Return the pictures of a moment and those before it, camera by camera; none where there is none."""
+        section, shown = self._section, []
+        for back in reversed(range(section.img_history_size)):
+            for number in range(section.num_cameras):
+                if number < len(CAMERAS) and step >= back:
+                    shown.append(np.asarray(self._files.pictures(demo.file, demo.name, CAMERAS[number])[step - back]))
+                else:
+                    shown.append(None)
+        return shown
+
+    def _hide(self, shown: Picture | None, place: int, drawn: float, dice: np.random.Generator) -> Picture | None:
+        """Hide a picture or change its colours, by chance."""
+        section = self._section
+        chance, exterior = section.cond_mask_prob, section.cam_ext_mask_prob
+        if place % section.num_cameras == 0 and exterior is not None:
+            chance = exterior
+        if shown is None or drawn < chance:
+            return None
+        return jitter(shown, dice) if section.image_aug and dice.random() < 0.5 else shown
+
+
+def make_batch(
+    section: RdtSection,
+    *,
+    states: npt.NDArray[np.float32],
+    lang: npt.NDArray[np.int64],
+    pictures: Sequence[Sequence[Picture | None]],
+    freqs: npt.NDArray[np.float32] | None = None,
+    tells_mask: npt.NDArray[np.float32] | None = None,
+) -> dict[str, Tensor]:
+    """Return the conditions of a batch; training and rollouts both make them here."""
+    num = len(states)
+    tells = np.ones(num, np.float32) if tells_mask is None else tells_mask
+    freqs = np.full(num, section.control_hz, np.float32) if freqs is None else freqs
+    # The published model is told the state's slots for actions too, joints among them, which no action ever fills.
+    acts = slots.STATE_SLOTS if section.loss == "original" else slots.ACTION_SLOTS
+    side = max((max(one.shape[:2]) for shown in pictures for one in shown if one is not None), default=8)
+    images = np.full((num, len(pictures[0]), side, side, 3), GREY, np.uint8)
+    for row, shown in enumerate(pictures):
+        for place, one in enumerate(shown):
+            if one is not None:
+                top, left = (side - one.shape[0]) // 2, (side - one.shape[1]) // 2
+                images[row, place, top : top + one.shape[0], left : left + one.shape[1]] = one
+    return {
+        "state": torch.from_numpy(slots.spread(states, slots.STATE_SLOTS)),
+        "state_mask": torch.from_numpy(tells[:, None] * slots.mask_of(slots.STATE_SLOTS)),
+        "action_mask": torch.from_numpy(tells[:, None] * slots.mask_of(acts)),
+        "freq": torch.from_numpy(freqs),
+        "lang": torch.from_numpy(np.asarray(lang, np.int64)),
+        "images": torch.from_numpy(images).permute(0, 1, 4, 2, 3),
+    }
+
+
+def jitter(picture: Picture, dice: np.random.Generator) -> Picture:
+    """Return a picture with other brightness, contrast, saturation and hue."""
+    bright, contrast, colour = (1 + dice.uniform(-_JITTER[k], _JITTER[k]) for k in ("brightness", "contrast", "saturation"))
+    p = picture.astype(np.float32) * np.float32(bright)
+    p = (p - (p @ _LUMA).mean()) * np.float32(contrast) + (p @ _LUMA).mean()
+    grey = (p @ _LUMA)[..., None]
+    # A turn of the colour plane about the grey axis is a turn of the hue.
+    axis = np.full(3, 1 / np.sqrt(3))
+    turn = 2 * np.pi * dice.uniform(-_JITTER["hue"], _JITTER["hue"])
+    cross = np.cross(np.eye(3), axis)
+    rotate = np.cos(turn) * np.eye(3) + np.sin(turn) * cross + (1 - np.cos(turn)) * np.outer(axis, axis)
+    p = ((p - grey) * np.float32(colour)) @ rotate.astype(np.float32) + grey
+    return np.clip(p, 0, 255).astype(np.uint8)
