@@ -61,6 +61,8 @@ SUBJECTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"slowdown|throttl|power brake", ("gpu-throttled", "gpu-power-capped")),
     (r"exclusive|compute mode|prohibited", ("gpu-exclusive", "gpu-prohibited")),
     (r"ERR!|sensor", ("gpu-sensor-broken", "gpu-lost")),
+    (r"pcie.*(?:lane|width|x\d|link)", ("gpu-pcie-narrow",)),
+    (r"fabric", ("gpu-fabric",)),
     (r"WSL|WDDM", ("wsl", "gpu-wddm")),
     (r"SXid", ("sxid",)),
     (r"Xid", ("xid-", "gpu-fallen")),
@@ -88,6 +90,9 @@ SUBJECTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"busy|process|services?|held|hold|occupied|load|is full|in use|\d+ %", ("gpu-busy", "npu-busy", "gpu-desktop")),
     (r"laptop|\d+ GB|small", ("gpu-small",)),
 )
+
+
+SPLINTERS = ["|", "N/A", "ERR!", "\0", "\x1b[4m", "é", "９", "²", ":", ",", "-1", "(", "%"]
 
 
 @dataclass(frozen=True)
@@ -178,11 +183,7 @@ def mutate(text: str, others: list[str], dice: random.Random) -> str:
             case 1:
                 text = text[place:]
             case 2:
-                text = (
-                    text[:place]
-                    + dice.choice(["|", "N/A", "ERR!", "\0", "\x1b[4m", "é", "９", ":", ",", "-1"])
-                    + text[place:]
-                )
+                text = text[:place] + dice.choice(SPLINTERS) + text[place:]
             case 3:
                 end = place + dice.randrange(200)
                 text = text[:place] + text[end:]

@@ -11,7 +11,7 @@ from typing import Any
 
 from headway.plan.decoder import Decoder
 from headway.plan.known import find_decoder, nanochat
-from headway.plan.memory import MemoryForecast, peak_of, weigh_decoder
+from headway.plan.memory import MemoryForecast, weigh_decoder, weigh_loading
 from headway.plan.work import Adapter, Work
 
 GIB = 1 << 30
@@ -19,12 +19,21 @@ NF4, NF4_DOUBLE = 0.5 + 4 / 64, 0.5 + 1 / 64 + 4 / (64 * 256)
 """Bytes of a 4-bit weight with an fp32 scale for 64, and with those scales in 8 bits."""
 BITSANDBYTES = 0.42
 """What a bitsandbytes weight holds beside its packed bytes: calibrated, the cause is not established."""
-LADDER = ("baseline", "packed", "compile", "chunked", "activation checkpointing", "backward", "activation offload", "8-bit")
+LADDER = (
+    "baseline",
+    "packed",
+    "compile",
+    "chunked",
+    "activation checkpointing",
+    "backward",
+    "activation offload",
+    "8-bit",
+)
 """torchtune's table of cumulative savings: each row has those before it."""
 Row = dict[str, Any]
 
 
-class Inexpressible(Exception):
+class InexpressibleError(Exception):
     """No built-in family can be asked about this row; its text says why."""
 
 
@@ -49,21 +58,25 @@ def measured_bytes(row: Row) -> tuple[float, str] | None:
         return row.get("mem_reserved_99th_gib", row["peak_reserved_gib"]) * GIB, "reserved"
     if "peak_gb" in row:
         # litgpt and torchao divide by 1e9; the others print GiB and call it GB.
-        unit = 1e9 if "1e9" in row.get("mem_unit", "") or "litgpt" in row["source"] or "pytorch/ao" in row["source"] else GIB
+        unit = (
+            1e9
+            if "1e9" in row.get("mem_unit", "") or "litgpt" in row["source"] or "pytorch/ao" in row["source"]
+            else GIB
+        )
         return row["peak_gb"] * unit, "reserved" if metric.startswith("peak reserved") else "allocated"
     return None
 
 
 def ask(row: Row) -> Question:
-    """Return the forecast for a row, or raise `Inexpressible`."""
+    """Return the forecast for a row, or raise `InexpressibleError`."""
     if row["kind"] == "estimated":
-        raise Inexpressible("a rule of thumb, not a run: no batch, no length")
+        raise InexpressibleError("a rule of thumb, not a run: no batch, no length")
     if row["kind"] == "claimed":
-        raise Inexpressible("a guide's claim, not a run (checked in docs/guides/guide-claims.md)")
+        raise InexpressibleError("a guide's claim, not a run (checked in docs/guides/guide-claims.md)")
     try:
         return _ask(row)
     except KeyError as missing:
-        raise Inexpressible(f"{missing.args[0]} not stated") from missing
+        raise InexpressibleError(f"{missing.args[0]} not stated") from missing
 
 
 def _ask(row: Row) -> Question:
@@ -74,12 +87,12 @@ def _ask(row: Row) -> Question:
         from plan_rows_vision import ask_vision
 
         return ask_vision(row)
-    raise Inexpressible(f"no built-in family for {family}")
+    raise InexpressibleError(f"no built-in family for {family}")
 
 
 def _ask_decoder(row: Row, source: str) -> Question:
     if row.get("num_experts"):
-        raise Inexpressible("mixture of experts: where the tokens go sets the peak")
+        raise InexpressibleError("mixture of experts: where the tokens go sets the peak")
     shape = _shape(row)
     if "litgpt" in source:
         return _litgpt(row, shape)
@@ -107,7 +120,7 @@ def _shape(row: Row) -> Decoder:
     if known is not None:
         return known
     if "layers" not in row or "hidden" not in row:
-        raise Inexpressible(f"shape of {name} not stated and not in the table")
+        raise InexpressibleError(f"shape of {name} not stated and not in the table")
     hidden, vocab = row["hidden"], row.get("vocab", 32000)
     megatron = "Megatron" in row["source"]
     gated = "swiglu" in name or ("ffn" in row and row["ffn"] != 4 * hidden) or "Llama" in name
@@ -120,15 +133,15 @@ def _shape(row: Row) -> Decoder:
         ffn=row.get("ffn", int(hidden * 8 / 3) if gated and not megatron else 4 * hidden),
         mlp="swiglu" if gated else "gelu",
         norm="rms" if gated and not megatron else "layer",
-        tied=megatron and "untied" not in name or "MPT" in name,
+        tied=(megatron and "untied" not in name) or "MPT" in name,
     )
 
 
 def _batch(row: Row) -> tuple[int, int]:
     if "micro_batch" not in row:
-        raise Inexpressible("micro-batch not stated")
+        raise InexpressibleError("micro-batch not stated")
     if "seq_len" not in row:
-        raise Inexpressible("length of a sequence not stated")
+        raise InexpressibleError("length of a sequence not stated")
     return row["micro_batch"], row["seq_len"]
 
 
@@ -137,8 +150,6 @@ def _batch(row: Row) -> tuple[int, int]:
 
 def _litgpt(row: Row, shape: Decoder) -> Question:
     """litgpt: bf16 weights and states, one qkv matrix, separate output embedding, whole logits."""
-    if row["strategy"].startswith("FSDP"):
-        raise Inexpressible("the peak is set while loading (whole weights beside the shards), not by a step")
     batch, seq_len = _batch(row)
     # Every litgpt checkpoint of that time stores the output embedding apart, also where the paper ties it.
     shape = replace(shape, one_qkv=True, tied=False, expand_kv=True)
@@ -153,7 +164,7 @@ def _litgpt(row: Row, shape: Decoder) -> Question:
     )
     if method == "full":
         if row["world_size"] > 1:
-            raise Inexpressible("the peak is set while loading (whole weights beside the shards), not by a step")
+            raise InexpressibleError("the peak is set while loading (whole weights beside the shards), not by a step")
         return _question(row, shape, work)
     frozen = None
     if "nf4-dq" in method:
@@ -173,7 +184,15 @@ def _litgpt(row: Row, shape: Decoder) -> Question:
             targets = tuple(name for name in targets if name != "gate")
         count = trained or rank * shape.layers * (2 * shape.hidden + shape.q_width + shape.kv_width)
         adapter = Adapter(params=int(count), inputs=targets, dropout=True)
-    return _question(row, shape, replace(work, adapter=adapter, frozen_bytes=frozen))
+    work = replace(work, adapter=adapter, frozen_bytes=frozen)
+    if not row["strategy"].startswith("FSDP"):
+        return _question(row, shape, work)
+    # Its FSDP start puts the whole model on every GPU; with adapters that is more than any step takes.
+    ranks = row["world_size"]
+    sharded = replace(work, shard_weights=ranks, shard_grads=ranks, shard_states=ranks, recompute="full")
+    question = _question(row, shape, sharded)
+    load = weigh_loading(2 * shape.params, ranks=ranks, whole=2 * shape.embedding_params)
+    return replace(question, forecast=max(question.forecast, load, key=lambda one: one.allocated_bytes))
 
 
 def _peft(row: Row, shape: Decoder) -> Question:
@@ -194,10 +213,10 @@ def _torchtune(row: Row, shape: Decoder) -> Question:
         # Alpaca, unpacked (the tutorial and the optimizer table): its longest samples are about this long.
         row = {**row, "seq_len": 512}
     elif not packed:
-        raise Inexpressible("unpacked samples: seq_len is their limit, their length is not stated")
+        raise InexpressibleError("unpacked samples: seq_len is their limit, their length is not stated")
     batch, seq_len = _batch(row)
     if "offload" in notes.lower() and "CPU" in notes:
-        raise Inexpressible("weights on the host, moved block by block: not a built-in strategy")
+        raise InexpressibleError("weights on the host, moved block by block: not a built-in strategy")
     text = f"{notes} {row.get('optimizer', '')} {row.get('activation_checkpointing', '')}"
     rung = -1
     if "cumulative ladder" in notes:
@@ -237,7 +256,7 @@ def _torchtitan(row: Row, shape: Decoder) -> Question:
     strategy = row["strategy"]
     parts = {name: int(number) for name, number in re.findall(r"(TP|CP|PP) (\d+)", strategy)}
     if parts.get("PP", 1) > 1:
-        raise Inexpressible("pipeline schedule not stated")
+        raise InexpressibleError("pipeline schedule not stated")
     tensor, context = parts.get("TP", 1), parts.get("CP", 1)
     shards = row["world_size"] // tensor
     recompute = row.get("activation_checkpointing", "none")
@@ -265,9 +284,9 @@ def _megatron(row: Row, shape: Decoder) -> Question:
     """Megatron: bf16 weights, fp32 main gradients, fp32 master and states, fused kernels."""
     ways = {name: int(number) for name, number in re.findall(r"(DP|TP|PP|CP) (\d+)", row["strategy"])}
     if not re.search(r"test gpt", row["model"]):
-        raise Inexpressible("no decoder: T5, BERT, Mamba, retrieval or pictures")
+        raise InexpressibleError("no decoder: T5, BERT, Mamba, retrieval or pictures")
     if re.search(r"mla|fp8|frozen|mtp", row["model"]):
-        raise Inexpressible("latent attention, fp8 or frozen parts: no formula")
+        raise InexpressibleError("latent attention, fp8 or frozen parts: no formula")
     batch, whole = _batch(row)
     seq_len = whole // ways.get("CP", 1)
     tensor, data = ways.get("TP", 1), ways.get("DP", 1)
@@ -296,7 +315,7 @@ def _megatron(row: Row, shape: Decoder) -> Question:
 
 
 def _in_flight(row: Row, ways: dict[str, int]) -> float:
-    """Return how many times the last stage's activations are held: interleaved stages start many micro-batches early."""
+    """Return how often the last stage's activations are held: interleaved stages start many micro-batches early."""
     stages = ways.get("PP", 1)
     virtual = re.search(r"vp(\d)", row["model"])
     if stages == 1 or virtual is None:
@@ -312,7 +331,7 @@ def _nanochat(row: Row) -> Question:
     batch, seq_len = _batch(row)
     notes = row.get("notes", "")
     if "multi-token" in notes:
-        raise Inexpressible("several heads over the same stream: not in the decoder family")
+        raise InexpressibleError("several heads over the same stream: not in the decoder family")
     vocab = row.get("vocab", 65536)
     shape = nanochat(depth, vocab=vocab, mlp="swiglu" if "SwiGLU" in notes else "relu2")
     if row.get("params"):
@@ -340,7 +359,7 @@ def _nanochat(row: Row) -> Question:
 
 
 def _modded(row: Row, shape: Decoder) -> Question:
-    raise Inexpressible("hand-written kernels, and validation at a length not stated sets the peak")
+    raise InexpressibleError("hand-written kernels, and validation at a length not stated sets the peak")
 
 
 def _plain(row: Row, shape: Decoder) -> Question:
@@ -350,7 +369,7 @@ def _plain(row: Row, shape: Decoder) -> Question:
     mixed = "amp" in precision or "mixed" in precision
     pure = not mixed and ("bf16" in precision or "fp16" in precision or "bfloat16" in precision)
     if "int8" in precision:
-        raise Inexpressible("int8 training: not a built-in number format")
+        raise InexpressibleError("int8 training: not a built-in number format")
     strategy = str(row.get("strategy", "single"))
     shards = row["world_size"] if "FSDP" in strategy or "ZeRO-3" in strategy else 1
     one = 2 if mixed or pure else 4
@@ -367,7 +386,9 @@ def _plain(row: Row, shape: Decoder) -> Question:
         shard_states=row["world_size"] if "ZeRO" in strategy else shards,
         recompute="full" if row.get("activation_checkpointing") == "full" else "none",
         compiled=bool(row.get("compile", False)),
-        loss="fused" if row.get("compile") else "whole",
+        # llm-foundry: low-precision norms, and a cross entropy that overwrites its logits.
+        fused_kernels="llm-foundry" in row["source"],
+        loss="fused" if row.get("compile") or "llm-foundry" in row["source"] else "whole",
         cast_weights=mixed and shards == 1,
         bucket_bytes=4 if strategy.startswith("DDP") else 0,
     )
@@ -378,9 +399,7 @@ def _plain(row: Row, shape: Decoder) -> Question:
 
 def _question(row: Row, shape: Decoder, work: Work) -> Question:
     forecast = weigh_decoder(shape, work, ranks=row.get("world_size", 1))
-    return Question(
-        forecast=forecast, family="decoder", shape=shape, work=work, params=shape.params
-    )
+    return Question(forecast=forecast, family="decoder", shape=shape, work=work, params=shape.params)
 
 
-__all__ = ["Inexpressible", "Question", "Row", "ask", "measured_bytes", "peak_of"]
+__all__ = ["InexpressibleError", "Question", "Row", "ask", "measured_bytes"]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-from plan_rows import Inexpressible, Question, Row
-
 from headway.plan.convnet import (
     ResNet,
     Tape,
@@ -19,6 +17,7 @@ from headway.plan.convnet import (
 from headway.plan.decoder import Decoder
 from headway.plan.memory import weigh_decoder
 from headway.plan.work import Work
+from plan_rows import InexpressibleError, Question, Row
 
 CLASSES = {
     "ade20k": 150,
@@ -55,14 +54,14 @@ DENSE = ("fcos", "autoassign", "fovea", "tood", "atss", "gfl", "fsaf", "paa", "v
 def ask_vision(row: Row) -> Question:
     """Return the forecast for a vision row."""
     if "micro_batch" not in row:
-        raise Inexpressible("micro-batch not stated")
+        raise InexpressibleError("micro-batch not stated")
     if "ViT" in row["model"] and "SAN" not in row["model"]:
         return _vit(row)
     if row["family"] == "vision-detection":
         return _detector(row)
     if row["family"] == "vision-segmentation":
         return _segmenter(row)
-    raise Inexpressible(f"no formula for {row['model']}")
+    raise InexpressibleError(f"no formula for {row['model']}")
 
 
 def _work(row: Row) -> Work:
@@ -82,17 +81,17 @@ def _work(row: Row) -> Work:
 def _side(row: Row) -> tuple[int, int]:
     sides = [int(side) for side in re.findall(r"\d+", str(row.get("image_size", "")))]
     if not sides:
-        raise Inexpressible("image size not stated")
+        raise InexpressibleError("image size not stated")
     return (sides[0], sides[-1])
 
 
 def _backbone(text: str, *, frozen: int, caffe: bool, dilated: bool) -> ResNet:
     found = re.search(r"\b([RX])-?(\d+)(?:-(\d+)x(\d+)d)?", text)
     if found is None or re.search(r"Res2|HR|S-\d|Swin|PVT|RegNet|MiT|M-V", text):
-        raise Inexpressible("backbone is no ResNet")
+        raise InexpressibleError("backbone is no ResNet")
     depth = int(found[2])
     if depth not in (18, 34, 50, 101, 152):
-        raise Inexpressible("backbone is no ResNet")
+        raise InexpressibleError("backbone is no ResNet")
     groups, width = (int(found[3]), int(found[4])) if found[3] else (64, 4) if found[1] == "X" else (1, 64)
     return ResNet(
         depth=depth,
@@ -108,15 +107,15 @@ def _backbone(text: str, *, frozen: int, caffe: bool, dilated: bool) -> ResNet:
 def _detector(row: Row) -> Question:
     config, notes = str(row.get("config", "")), str(row.get("notes", ""))
     if "youtubevis" in config or "cityscapes" in config:
-        raise Inexpressible("the config's image size is not the stated one")
+        raise InexpressibleError("the config's image size is not the stated one")
     if re.search(r"_gn-all|gn\+ws|_gn_|syncbn-backbone", config):
-        raise Inexpressible("group or synchronised norm through the whole detector: no formula")
+        raise InexpressibleError("group or synchronised norm through the whole detector: no formula")
     if "dconv" in config or "mdconv" in config:
-        raise Inexpressible("deformable convolutions keep columns: no formula")
+        raise InexpressibleError("deformable convolutions keep columns: no formula")
     known = re.match(r"(cascade-mask-rcnn|cascade-rcnn|mask-rcnn|faster-rcnn|rpn|retinanet|fast-rcnn)", config)
     dense = next((name for name in DENSE if config.startswith(name)), None)
     if known is None and dense is None:
-        raise Inexpressible(f"no formula for the head of {config.split('_')[0] or row['model']}")
+        raise InexpressibleError(f"no formula for the head of {config.split('_')[0] or row['model']}")
     height, width = sorted(_side(row))
     height, width = -(-height // 32) * 32, -(-width // 32) * 32
     caffe = "caffe" in config or "caffe" in notes
@@ -141,7 +140,7 @@ def _segmenter(row: Row) -> Question:
     config = str(row.get("config", ""))
     classes = next((number for name, number in CLASSES.items() if name in config), None)
     if classes is None:
-        raise Inexpressible("data set, and so the number of classes, not known")
+        raise InexpressibleError("data set, and so the number of classes, not known")
     height, width = _side(row)
     crop = re.search(r"(\d+)x(\d+)\.py$", config)
     if crop:  # the file's own name is the better witness
@@ -152,9 +151,9 @@ def _segmenter(row: Row) -> Question:
     else:
         head = next((kind for name, kind in HEADS.items() if config.startswith(name + "_")), None)
         if head is None:
-            raise Inexpressible(f"no formula for the head of {config.split('_')[0] or row['model']}")
+            raise InexpressibleError(f"no formula for the head of {config.split('_')[0] or row['model']}")
         if "-D8" not in row["model"]:
-            raise Inexpressible("backbone is no dilated ResNet")
+            raise InexpressibleError("backbone is no dilated ResNet")
         outs = _backbone(row["model"], frozen=0, caffe=False, dilated=True).walk(tape, height, width)
         width_of = 128 if outs[-1][0] == 512 else 512
         add_segment_head(tape, outs, kind=head, classes=classes, image=height * width, width=width_of)
@@ -186,7 +185,7 @@ def _walk_unet(tape: Tape, image: float, classes: int) -> None:
 def _vit(row: Row) -> Question:
     """A plain vision transformer: an encoder without a vocabulary."""
     if row["family"] != "vision-classification" or "hidden" not in row:
-        raise Inexpressible(f"no formula for {row['model']}")
+        raise InexpressibleError(f"no formula for {row['model']}")
     patch = int((re.findall(r"/(\d+)", row["model"]) or [16])[0])
     side = int(row.get("image_size", 224))
     hidden, text = row["hidden"], f"{row.get('optimizer', '')}"
@@ -203,7 +202,7 @@ def _vit(row: Row) -> Question:
     )
     mixed = "amp" in row["precision"]
     if "ZeRO-Offload" in text:
-        raise Inexpressible("an offload engine with its own buffers")
+        raise InexpressibleError("an offload engine with its own buffers")
     work = Work(
         micro_batch=row["micro_batch"],
         seq_len=(side // patch) ** 2 + 1,

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from plan_rows import Inexpressible, Question, Row, ask
-
 from headway.machine.models import GpuModel, find_model
 from headway.plan.decoder import Decoder
 from headway.plan.roofline import Card, Number, SpeedForecast, time_decoder
 from headway.plan.work import Work
+from plan_rows import InexpressibleError, Question, Row, ask
 
 
 def find_card(row: Row) -> Card | None:
@@ -65,23 +64,23 @@ def number_of(row: Row) -> Number:
 
 
 def ask_speed(row: Row) -> tuple[SpeedForecast, float]:
-    """Return forecast and measured seconds of a step, or raise `Inexpressible`."""
+    """Return forecast and measured seconds of a step, or raise `InexpressibleError`."""
     card = find_card(row)
     if card is None:
-        raise Inexpressible(f"no data sheet for {row.get('gpu')}")
+        raise InexpressibleError(f"no data sheet for {row.get('gpu')}")
     if row["kind"] != "measured":
-        raise Inexpressible("not a measurement")
+        raise InexpressibleError("not a measurement")
     source = row["source"]
     if "litgpt" in source or "peft" in source:
-        raise Inexpressible("samples of many lengths: their mean is not stated")
+        raise InexpressibleError("samples of many lengths: their mean is not stated")
     if "modded-nanogpt" in source:
-        raise Inexpressible("hand-written kernels")
+        raise InexpressibleError("hand-written kernels")
     question = _encoder(row) if row["family"] == "nlp-encoder" else _ask(row)
     if question.shape is None or question.work is None:
-        raise Inexpressible(f"no speed formula for {question.family}")
+        raise InexpressibleError(f"no speed formula for {question.family}")
     work = question.work
     if "mfu_pct" not in row and not row.get("packed", True):
-        raise Inexpressible("unpacked samples")
+        raise InexpressibleError("unpacked samples")
     ranks = row.get("world_size", 1)
     share = max(1, ranks // (work.tensor * work.pipeline))
     if row.get("grad_accum"):
@@ -94,7 +93,7 @@ def ask_speed(row: Row) -> tuple[SpeedForecast, float]:
         work = replace(work, accumulation=1)
     real = measured_step(row, work, ranks)
     if real is None:
-        raise Inexpressible("no throughput")
+        raise InexpressibleError("no throughput")
     forecast = time_decoder(
         question.shape,
         work,
@@ -105,9 +104,9 @@ def ask_speed(row: Row) -> tuple[SpeedForecast, float]:
         predicted=0.15 if row["family"] == "nlp-encoder" else 1.0,
     )
     if forecast.model_flops / real > forecast.peak_flops:
-        raise Inexpressible("contradiction: more arithmetic than the card's peak")
+        raise InexpressibleError("contradiction: more arithmetic than the card's peak")
     if forecast.launch_s > 0.5 * (forecast.math_s + forecast.traffic_s):
-        raise Inexpressible("host-bound: a tiny model, and the speed of the host is not stated")
+        raise InexpressibleError("host-bound: a tiny model, and the speed of the host is not stated")
     return forecast, real
 
 
@@ -115,13 +114,13 @@ def _ask(row: Row) -> Question:
     try:
         return ask(row)
     except KeyError as missing:
-        raise Inexpressible(f"{missing} not stated") from missing
+        raise InexpressibleError(f"{missing} not stated") from missing
 
 
 def _encoder(row: Row) -> Question:
     """BERT: an encoder with a tied vocabulary; only 15 % of the tokens are predicted."""
     if "BERT-large" not in row["model"]:
-        raise Inexpressible(f"no formula for {row['model']}")
+        raise InexpressibleError(f"no formula for {row['model']}")
     shape = Decoder(
         layers=24, hidden=1024, heads=16, vocab=30528, ffn=4096, mlp="gelu", norm="layer", tied=True, one_qkv=True
     )

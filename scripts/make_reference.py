@@ -28,6 +28,7 @@ _STAGES = {
     "config": ("Config", "配置"),
     "recipes": ("Recipes", "配方"),
     "machine": ("Machine", "机器"),
+    "adopt": ("Adopt", "读懂旧脚本"),
     "plan": ("Plan", "计划"),
     "launch": ("Launch and supervision", "启动与监控"),
     "engine": ("Training", "训练"),

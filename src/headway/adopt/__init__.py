@@ -4,7 +4,28 @@ In: text. Out: `Meaning` (every launch, what is set, what is left open), `Findin
 Nothing is run, and no file that the text names is read.
 """
 
+from headway.adopt.clean import write_clean
+from headway.adopt.finding import Finding, Verdict
+from headway.adopt.guide import Guide, is_guide, read_guide
+from headway.adopt.lint import check, parse_version
 from headway.adopt.record import LAUNCHERS, Entry, Launch, Meaning, Setting
+from headway.adopt.secrets import hide_secrets
 from headway.adopt.understand import understand
 
-__all__ = ["LAUNCHERS", "Entry", "Launch", "Meaning", "Setting", "understand"]
+__all__ = [
+    "LAUNCHERS",
+    "Entry",
+    "Finding",
+    "Guide",
+    "Launch",
+    "Meaning",
+    "Setting",
+    "Verdict",
+    "check",
+    "hide_secrets",
+    "is_guide",
+    "parse_version",
+    "read_guide",
+    "understand",
+    "write_clean",
+]

@@ -18,7 +18,8 @@ def names_in(expression: str) -> set[str]:
 
 def evaluate(expression: str, values: Mapping[str, int]) -> int | None:
     """Return the value of an expression, or None where it is not plain arithmetic over known numbers."""
-    tokens, at = [], 0
+    tokens: list[str] = []
+    at = 0
     while at < len(expression.rstrip()):
         match = _TOKEN.match(expression, at)
         if match is None or len(tokens) > _MAX_TOKENS:

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from fnmatch import translate
 
 from headway.adopt import arithmetic
-from headway.adopt.words import Piece, Word, read_words
+from headway.adopt.tokens import Piece, Word
+from headway.adopt.words import read_words
 
 _MAX_VALUE = 64 * 1024
 """Longest value a variable may grow to (`A=$A$A` in a loop doubles)."""
+_MAX_ATOMS = 512
 _MAX_DEPTH = 8
 _BRACES = re.compile(r"\{(-?\d+)\.\.(-?\d+)\}")
 _MAX_RANGE = 64
@@ -44,7 +46,9 @@ class Said:
 
     def tail(self, start: int) -> Said:
         """Return the rest of the word from a place on."""
-        return Said(self.text[start:], self.names if "$" in self.text[start:] or "`" in self.text[start:] else frozenset())
+        return Said(
+            self.text[start:], self.names if "$" in self.text[start:] or "`" in self.text[start:] else frozenset()
+        )
 
 
 @dataclass(slots=True)
@@ -64,12 +68,14 @@ class Variables:
     def set(self, name: str, value: Value, *, is_added: bool = False) -> None:
         """Set a variable, or add to it."""
         value = (*self.values.get(name, ()), *value) if is_added else value
-        if sum(len(atom.text) for atom in value) > _MAX_VALUE:
+        if len(value) > _MAX_ATOMS or sum(len(atom.text) for atom in value) > _MAX_VALUE:
             value = (Atom(f"${name}", frozenset({name}), is_open=True),)
         self.values[name] = value
         self.arrays.pop(name, None)
         self.computed.discard(name)
-        if any(atom.is_open and atom.text.startswith(("$(", "`")) and not atom.text.startswith("$((") for atom in value):
+        if any(
+            atom.is_open and atom.text.startswith(("$(", "`")) and not atom.text.startswith("$((") for atom in value
+        ):
             self.computed.add(name)
 
     def forget(self, name: str) -> None:
@@ -198,10 +204,18 @@ def _expand_arithmetic(piece: Piece, variables: Variables) -> Value:
 
 def _count_arrays(expression: str, variables: Variables) -> str:
     def count(match: re.Match[str]) -> str:
-        array = variables.arrays.get(match[1])
-        return match[0] if array is None else str(len(array))
+        length = _array_length(match[1], variables)
+        return match[0] if length is None else str(length)
 
     return re.sub(r"\$\{#(\w+)\[[@*]\]\}", count, expression)
+
+
+def _array_length(name: str, variables: Variables) -> int | None:
+    """Return how many elements an array has; one that is open may stand for several."""
+    array = variables.arrays.get(name)
+    if array is None or any(atom.is_open for one in array for atom in one):
+        return None
+    return len(array)
 
 
 def _known_text(name: str, variables: Variables) -> str | None:
@@ -270,8 +284,8 @@ def _operand(text: str, variables: Variables, depth: int) -> Value:
 def _length(piece: Piece, variables: Variables) -> Value:
     name = piece.name[1:]
     if piece.rest in ("[@]", "[*]"):
-        array = variables.arrays.get(name)
-        return _open(piece, [name]) if array is None else (Atom(str(len(array))),)
+        length = _array_length(name, variables)
+        return _open(piece, [name]) if length is None else (Atom(str(length)),)
     known = _known_text(name, variables)
     return _open(piece, _names_of(name, variables)) if known is None else (Atom(str(len(known))),)
 
@@ -281,6 +295,8 @@ def _element(piece: Piece, variables: Variables) -> Value:
     place = piece.rest[1:-1]
     if array is not None and place in ("@", "*"):
         return tuple(atom for number, one in enumerate(array) for atom in ((Atom(" "),) if number else ()) + one)
+    if array is not None and place != "0" and _array_length(piece.name, variables) is None:
+        return _open(piece, [piece.name])
     if array is not None and place.isdigit() and int(place[:9]) < len(array):
         return array[int(place[:9])]
     if array is not None and (known := _known_text(place.strip("$"), variables)) and known.isdigit():

@@ -7,9 +7,25 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 LAUNCHERS = (
-    "python torchrun torch.distributed.launch accelerate deepspeed llamafactory swift mm_dist_train mm_slurm_train slurm"
-    " composer colossalai paddle horovod mpirun msrun ray other"
-).split()
+    "python",
+    "torchrun",
+    "torch.distributed.launch",
+    "accelerate",
+    "deepspeed",
+    "llamafactory",
+    "swift",
+    "mm_dist_train",
+    "mm_slurm_train",
+    "slurm",
+    "composer",
+    "colossalai",
+    "paddle",
+    "horovod",
+    "mpirun",
+    "msrun",
+    "ray",
+    "other",
+)
 
 
 @dataclass(frozen=True, slots=True)

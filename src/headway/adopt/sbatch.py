@@ -6,12 +6,15 @@ import re
 from collections.abc import Mapping
 
 _LINE = re.compile(r"[ \t]*#SBATCH[ \t]+(.*)")
-_OPTION = re.compile(r"(?:--([A-Za-z][\w-]*)(?:=|[ \t]+(?!-)|$|(?=[ \t]))|-([A-Za-z])[ \t]*=?)(\"[^\"]*\"|'[^']*'|[^\s#]*)")
+_OPTION = re.compile(
+    r"(?:--([A-Za-z][\w-]*)(?:=|[ \t]+(?!-)|$|(?=[ \t]))|-([A-Za-z])[ \t]*=?)(\"[^\"]*\"|'[^']*'|[^\s#]*)"
+)
 
 LONG_NAMES = {
-    "A": "account", "a": "array", "c": "cpus-per-task", "C": "constraint", "d": "dependency", "D": "chdir", "e": "error",
-    "G": "gpus", "J": "job-name", "L": "licenses", "m": "distribution", "N": "nodes", "n": "ntasks", "o": "output",
-    "p": "partition", "q": "qos", "t": "time", "w": "nodelist", "x": "exclude", "i": "input", "W": "wait",
+    "A": "account", "a": "array", "c": "cpus-per-task", "C": "constraint", "d": "dependency", "D": "chdir",
+    "e": "error", "G": "gpus", "J": "job-name", "L": "licenses", "m": "distribution", "N": "nodes", "n": "ntasks",
+    "o": "output", "p": "partition", "q": "qos", "t": "time", "w": "nodelist", "x": "exclude",
+    "i": "input", "W": "wait",
 }  # fmt: skip
 
 _VARIABLES = {

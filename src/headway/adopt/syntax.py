@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headway.adopt.words import Operator, Token, Word
+from headway.adopt.tokens import Operator, Token, Word
 
 _MAX_DEPTH = 30
 _CLOSERS = frozenset({"then", "elif", "else", "fi", "do", "done", "esac", "}"})
@@ -150,7 +150,7 @@ class _Parser:
         name = self.tokens[self.at + 1] if self.at + 1 < len(self.tokens) else None
         if isinstance(name, Operator) and name.sign == "(":
             # `for ((i=0; i<4; i++))`: how often is not worked out, the body is read once.
-            while self.at < len(self.tokens) and self._keyword() != "do" and self.tokens[self.at] != "\n":
+            while self.at < len(self.tokens) and self._keyword() != "do":
                 self.at += 1
             return Loop(None, None, tuple(self._read_body(depth)))
         if not isinstance(name, Word) or name.plain is None:

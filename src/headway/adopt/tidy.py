@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 _PROMPT = re.compile(
-    r"^([ \t]*)(?:\([\w.-]+\)[ \t]*)?(?:\[?[\w.-]+@[\w.-]+(?::|[ \t])[^\s$#]*\]?[ \t]?)?[$❯➜%][ \t]+(?=\S)", re.MULTILINE
+    r"^([ \t]*)(?:\([\w.-]+\)[ \t]*)?(?:\[?[\w.-]+@[\w.-]+(?::|[ \t])[^\s$#]*\]?[ \t]?)?[$❯➜%][ \t]+(?=\S)",
+    re.MULTILINE,
 )
 _NOTEBOOK = re.compile(r"^([ \t]*)[!%](?=[A-Za-z./])", re.MULTILINE)
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*$", re.MULTILINE)

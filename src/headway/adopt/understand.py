@@ -14,30 +14,100 @@ from headway.adopt.tidy import tidy
 from headway.adopt.walk import walk
 from headway.errors import UsageError
 
-MAX_TEXT_BYTES = 256 * 1024
+MAX_TEXT_BYTES = 64 * 1024
 _ASIDE = re.compile(
     r"(?:^|[/_.\s-])(?:server?|serving|gradio|web_?ui|controller|api|deploy|rollout|download|prepare|preparation|preprocess|"
     r"pre_?process|convert|conversion|install|setup|build|extract|tokeni[sz]e|monitor|make_?data\w*|vllm-serve|generate_data)"
     r"(?:[/_.\s-]|$)",
     re.IGNORECASE,
 )
+_TOOLS = frozenset(
+    {
+        "apt",
+        "apt-get",
+        "awk",
+        "brew",
+        "cat",
+        "chmod",
+        "chown",
+        "conda",
+        "cp",
+        "curl",
+        "df",
+        "docker",
+        "du",
+        "find",
+        "git",
+        "grep",
+        "head",
+        "htop",
+        "kill",
+        "ln",
+        "ls",
+        "make",
+        "mamba",
+        "mkdir",
+        "mv",
+        "nvidia-smi",
+        "nvitop",
+        "pip",
+        "pip3",
+        "pkill",
+        "ps",
+        "rm",
+        "rsync",
+        "scp",
+        "sed",
+        "sleep",
+        "squeue",
+        "scancel",
+        "ssh",
+        "tail",
+        "tar",
+        "tee",
+        "tensorboard",
+        "top",
+        "touch",
+        "tmux",
+        "unzip",
+        "uv",
+        "vi",
+        "vim",
+        "wandb",
+        "watch",
+        "wc",
+        "wget",
+        "which",
+        "whoami",
+        "xargs",
+        "yum",
+        "zip",
+        "huggingface-cli",
+        "hf",
+        "modelscope",
+    }
+)
+"""Commands that never train."""
 _COMMAND = re.compile(r"[A-Za-z_./~$][\w./~${}+-]*")
 
 
-def understand(text: str) -> Meaning:
-    """Return everything a launch line or a shell script launches. Nothing is run and no file is read."""
+def understand(text: str, *, has_lone_command: bool = True) -> Meaning:
+    """Return everything a launch line or a shell script launches. Nothing is run and no file is read.
+
+    `has_lone_command`: a single command that is no launcher is taken as a program of its own.
+    """
     if len(text.encode("utf-8", "surrogatepass")) > MAX_TEXT_BYTES:
         raise UsageError("adopt/too-large", size=len(text) // 1024, limit=MAX_TEXT_BYTES // 1024)
     header = read_header(text)
     clean, slips = tidy(text)
     walked = walk(clean, given=variables_of(header), header=header)
     launches = _recognise_all(walked.commands)
-    if not launches:
+    if not launches and has_lone_command:
         launches = _last_resort(walked.commands)
     cured = sorted({*slips, *((slip.code, slip.line) for slip in walked.slips)}, key=lambda slip: slip[1])
     return Meaning(
         launches=tuple(launches),
-        primary=_choose(launches),
+        primary=choose_launch(launches),
         settings=tuple(walked.settings),
         slips=tuple(cured),
     )
@@ -60,7 +130,7 @@ def _recognise_all(commands: Sequence[Command]) -> list[Launch]:
 
 
 def _is_entry(command: Command) -> bool:
-    return command.words[0].text.endswith(".py")
+    return bool(command.words) and command.words[0].text.endswith(".py")
 
 
 def _last_resort(commands: Sequence[Command]) -> list[Launch]:
@@ -69,7 +139,7 @@ def _last_resort(commands: Sequence[Command]) -> list[Launch]:
         return []
     words = commands[0].words
     name = words[0].text
-    if not _COMMAND.fullmatch(name) or is_placeholder(name) or len(words) < 2:
+    if not _COMMAND.fullmatch(name) or is_placeholder(name) or len(words) < 2 or name in _TOOLS:
         return []
     return [
         Launch(
@@ -84,7 +154,7 @@ def _last_resort(commands: Sequence[Command]) -> list[Launch]:
     ]
 
 
-def _choose(launches: Sequence[Launch]) -> int | None:
+def choose_launch(launches: Sequence[Launch]) -> int | None:
     """Return the first launch that is neither a server nor preparation; the first of all where there is no other."""
     if not launches:
         return None

@@ -1,4 +1,4 @@
-"""Follow a shell text the way the shell would, without running anything: which commands start, with which words and env."""
+"""Follow a shell text as the shell would, without running anything: which commands start, with which words and env."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from headway.adopt.command import Command
 from headway.adopt.conditions import holds
 from headway.adopt.expand import Atom, Said, Value, Variables, expand_items, expand_value, expand_words, said
 from headway.adopt.record import Setting
-from headway.adopt.syntax import Branch, Case, Function, Loop, Node, Simple, Subshell, parse
-from headway.adopt.words import Operator, Piece, Slip, Word, read_words
+from headway.adopt.syntax import Branch, Case, Loop, Node, Simple, Subshell, parse
+from headway.adopt.tokens import Piece, Slip, Word
+from headway.adopt.words import read_words
 from headway.adopt.wrappers import unwrap
 
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)(\+?)=")
 _ELEMENT = re.compile(r"[A-Za-z_]\w*\[[^\]]*\]\+?=")
 _OPTIONAL = re.compile(r"\[[A-Za-z_]\w*=.*")
 _MAX_COMMANDS = 2_000
+_MAX_CHARACTERS = 192 * 1024
+"""Text that is read in all, with what stands in `eval` and `bash -c` counted again."""
 _MAX_ITEMS = 32
 _MAX_CALLS = 8
 _DECLARE = ("declare", "typeset", "local", "readonly")
@@ -32,7 +35,9 @@ class Walked:
     slips: list[Slip] = field(default_factory=list)
 
 
-def walk(text: str, *, given: Mapping[str, str] | None = None, header: Mapping[str, str | bool] | None = None) -> Walked:
+def walk(
+    text: str, *, given: Mapping[str, str] | None = None, header: Mapping[str, str | bool] | None = None
+) -> Walked:
     """Return what a shell text starts; `given` are variables that something outside the text sets."""
     variables = Variables({name: (Atom(value),) for name, value in (given or {}).items()})
     walker = _Walker(header or {})
@@ -53,9 +58,13 @@ class _Walker:
         self.functions: dict[str, tuple[Node, ...]] = {}
         self.calls = 0
         self.left = _MAX_COMMANDS
+        self.characters = _MAX_CHARACTERS
         self.wrappers: tuple[str, ...] = ()
 
     def read(self, text: str, variables: Variables, first_line: int = 1) -> None:
+        self.characters -= len(text)
+        if self.characters < 0:
+            return
         lexed = read_words(text, first_line)
         self.out.slips.extend(lexed.slips)
         self.run(parse(lexed.tokens), variables)
@@ -118,7 +127,9 @@ class _Walker:
     def _run_condition(self, condition: Sequence[Node], variables: Variables) -> None:
         """A command may stand in a condition: `if ! torchrun …; then`."""
         tests = ("[", "[[", "test", "command", "which", "true", "false", "grep", "nvidia-smi")
-        self.run([node for node in condition if not (isinstance(node, Simple) and node.words[0].plain in tests)], variables)
+        self.run(
+            [node for node in condition if not (isinstance(node, Simple) and node.words[0].plain in tests)], variables
+        )
 
     # commands
 
@@ -155,7 +166,7 @@ class _Walker:
             inner.set(name, expand_value(_value_of(word), inner), is_added=is_added)
         if self._run_builtin(words, variables, simple):
             return
-        # The shell expands the words before the prefix takes effect; who writes `N=2 torchrun … $N` means 2 all the same.
+        # The shell expands the words before the prefix takes effect; who writes `N=2 torchrun … $N` still means 2.
         lent = variables.copy()
         for name, _, _ in prefix:
             if name not in lent.values:
@@ -171,7 +182,9 @@ class _Walker:
         for name, _, word in prefix:
             env[name] = said(inner.values[name])
             self._note(name, env[name], word.line, is_exported=True)
-        names = optional.union(*(said(expand_value(one.target, variables)).names for one in simple.redirects if one.target))
+        names = optional.union(
+            *(said(expand_value(one.target, variables)).names for one in simple.redirects if one.target)
+        )
         bodies = tuple(one.body for one in simple.redirects if one.body is not None)
         self._start(
             Command(
@@ -251,7 +264,21 @@ class _Walker:
                 if word.plain and word.plain.isidentifier():
                     _make_open(word.plain, variables)
             return True
-        return name in ("[", "[[", "test", "source", ".", "cd", "echo", "printf", "exit", "return", "trap", "shift", "wait")
+        return name in (
+            "[",
+            "[[",
+            "test",
+            "source",
+            ".",
+            "cd",
+            "echo",
+            "printf",
+            "exit",
+            "return",
+            "trap",
+            "shift",
+            "wait",
+        )
 
     def _declare(self, words: Sequence[Word], variables: Variables, *, is_exported: bool) -> None:
         for word in words[1:]:

@@ -8,8 +8,8 @@ bash would see a redirect or a pipe.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from typing import Literal
+
+from headway.adopt.tokens import Lexed, Operator, Piece, Slip, Word
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
@@ -21,71 +21,8 @@ _REDIRECT = re.compile(r"(?:&>>|&>|<<<|<<-|<<|>>|>&|<&|>\||<>|>|<)")
 _CONTROL = re.compile(r"(?:&&|\|\||;;&?|;&|\|&|[|&;()])")
 _HEREDOC = re.compile(r"[ \t]*(?:'([^'\n]*)'|\"([^\"\n]*)\"|([^\s;&|<>()]+))")
 
-_LOOKING = 2_000_000
-"""Characters looked through in vain for closing brackets. Without a limit, many open ones cost the square of their number."""
-
-Kind = Literal["text", "variable", "command", "arithmetic"]
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A part of a word: plain text, or something the shell would replace."""
-
-    kind: Kind
-    raw: str
-    """The text, or the expression as written."""
-    is_quoted: bool = False
-    name: str = ""
-    """Of a variable."""
-    rest: str = ""
-    """What follows the name inside `${…}`, or the inside of `$(…)` and `$((…))`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """One word, as it was written."""
-
-    pieces: tuple[Piece, ...]
-    line: int
-    array: tuple[Word, ...] | None = None
-    """The elements of `NAME=(…)`; the pieces hold `NAME=`."""
-
-    @property
-    def plain(self) -> str | None:
-        """The text if nothing of it is quoted or replaced, as keywords and names must be."""
-        if self.array is not None or any(piece.kind != "text" or piece.is_quoted for piece in self.pieces):
-            return None
-        return "".join(piece.raw for piece in self.pieces)
-
-
-@dataclass(frozen=True, slots=True)
-class Operator:
-    """A sign between words; a redirect holds its target or the text of its heredoc."""
-
-    sign: str
-    line: int
-    is_redirect: bool = False
-    target: Word | None = None
-    body: str | None = None
-
-
-Token = Word | Operator
-
-
-@dataclass(frozen=True, slots=True)
-class Slip:
-    """Something the author did not mean as written."""
-
-    code: str
-    line: int
-
-
-@dataclass(slots=True)
-class Lexed:
-    """The tokens of a text and the slips in it."""
-
-    tokens: list[Token] = field(default_factory=list)
-    slips: list[Slip] = field(default_factory=list)
+_LOOKING = 400_000
+"""Characters looked through in vain for closing brackets; without a limit, many open ones cost their number squared."""
 
 
 def read_words(text: str, first_line: int = 1) -> Lexed:
@@ -103,6 +40,7 @@ class _Lexer:
         self.is_continued = False
         self.heredocs: list[tuple[int, str, bool]] = []
         self.looking = _LOOKING
+        self.is_in_array = False
 
     def read(self) -> Lexed:
         while self.at < len(self.text):
@@ -122,8 +60,10 @@ class _Lexer:
         elif self._is_operator():
             self._read_operator()
         else:
-            self.out.tokens.append(self._read_word())
-            self.is_continued = False
+            word = self._read_word()
+            if word.pieces or word.array is not None:
+                self.out.tokens.append(word)
+                self.is_continued = False
 
     def _end_line(self) -> None:
         line = self.line
@@ -252,7 +192,7 @@ class _Lexer:
             char = self.text[self.at]
             if char in " \t\n\r\f\v\u00a0\u3000":
                 break
-            if char == "(" and not pieces and _ASSIGNMENT.fullmatch("".join(plain)) and self.at >= self.literal_until:
+            if char == "(" and self._begins_array(pieces, plain):
                 flush()
                 return Word(tuple(pieces), line, array=self._read_array())
             if char in "[{" and (match := _CHOICE.match(self.text, self.at)):
@@ -285,6 +225,11 @@ class _Lexer:
         flush()
         return Word(tuple(pieces), line)
 
+    def _begins_array(self, pieces: list[Piece], plain: list[str]) -> bool:
+        """Whether `(` stands behind `NAME=`; an array holds no arrays."""
+        is_free = not pieces and not self.is_in_array and self.at >= self.literal_until
+        return is_free and _ASSIGNMENT.fullmatch("".join(plain)) is not None
+
     def _ends_word(self, char: str, plain: list[str], *, has_pieces: bool) -> bool:
         if char not in "|&;()<>" or not self._is_operator():
             return False
@@ -295,6 +240,7 @@ class _Lexer:
 
     def _read_array(self) -> tuple[Word, ...]:
         self.at += 1
+        self.is_in_array = True
         words: list[Word] = []
         while self.at < len(self.text) and self.text[self.at] != ")":
             char = self.text[self.at]
@@ -312,6 +258,7 @@ class _Lexer:
                 before = self.at
                 words.append(self._read_word())
                 self.at += self.at == before
+        self.is_in_array = False
         self.at += 1
         return tuple(words)
 

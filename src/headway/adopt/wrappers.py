@@ -17,13 +17,15 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _CONTAINER = (
     "e env v volume name w workdir p publish gpus shm_size ipc network net u user mount ulimit entrypoint runtime h"
     " hostname env_file device cpus m memory log_driver log_opt security_opt cap_add cap_drop l label add_host platform"
-    " pull restart cpuset_cpus cpuset_mems c cpu_shares pid uts tmpfs group_add volumes_from cidfile dns link expose stop_timeout"
+    " pull restart cpuset_cpus cpuset_mems c cpu_shares pid uts tmpfs group_add volumes_from cidfile dns"
+    " link expose stop_timeout"
 )
 _SINGULARITY = "B bind env H home pwd W workdir overlay app hostname network security env_file mount"
 _SRUN = (
     "A account N nodes n ntasks ntasks_per_node c cpus_per_task p partition J job_name t time gres G gpus gpus_per_node"
     " gpus_per_task w nodelist x exclude o output e error m distribution mem mem_per_cpu mem_per_gpu mpi cpu_bind"
-    " gpu_bind export container_image container_mounts container_workdir container_name jobid D chdir q qos C constraint"
+    " gpu_bind export container_image container_mounts container_workdir container_name jobid D chdir q qos"
+    " C constraint"
     " r relative i input d dependency reservation S core_spec threads_per_core ntasks_per_socket network mem_bind"
     " cpus_per_gpu ntasks_per_gpu open_mode wait W signal comment array a tmp begin deadline licenses L switches"
     " nice propagate hint het_group kill_on_bad_exit K"
@@ -59,7 +61,9 @@ _WRAPPERS: Mapping[str, Wrapper] = {
     "unbuffer": Wrapper(flags("", "p", can_shorten=False)),
     "numactl": Wrapper(
         flags(
-            "C physcpubind N cpunodebind m membind i interleave p preferred balancing", "l localalloc a all", can_shorten=False
+            "C physcpubind N cpunodebind m membind i interleave p preferred balancing",
+            "l localalloc a all",
+            can_shorten=False,
         )
     ),
     "taskset": Wrapper(flags("", "a c p cpu_list all_tasks", can_shorten=False), 1),
@@ -72,13 +76,22 @@ _WRAPPERS: Mapping[str, Wrapper] = {
     "nvprof": Wrapper(flags("o export_profile log_file profile_from_start", "f", can_shorten=False)),
     "ncu": Wrapper(flags("o k c s set section metrics export launch_count launch_skip", "f", can_shorten=False)),
     "nsys profile": Wrapper(
-        flags("o output t trace s sample w show_output c capture_range d duration y delay stats e f force_overwrite"
-              " cuda_memory_usage gpu_metrics_device kill x cudabacktrace python_sampling", "nvtx", can_shorten=False)
+        flags(
+            "o output t trace s sample w show_output c capture_range d duration y delay stats e f force_overwrite"
+            " cuda_memory_usage gpu_metrics_device kill x cudabacktrace python_sampling",
+            "nvtx",
+            can_shorten=False,
+        )
     ),
-    "py-spy record": Wrapper(flags("o output r rate d duration f format", "s subprocesses n native", can_shorten=False)),
+    "py-spy record": Wrapper(
+        flags("o output r rate d duration f format", "s subprocesses n native", can_shorten=False)
+    ),
     "uv run": Wrapper(
-        flags("with extra group p python env_file package project directory with_requirements with_editable index_url",
-              "active no_sync frozen locked isolated no_project all_extras no_dev q quiet v verbose", can_shorten=False)
+        flags(
+            "with extra group p python env_file package project directory with_requirements with_editable index_url",
+            "active no_sync frozen locked isolated no_project all_extras no_dev q quiet v verbose",
+            can_shorten=False,
+        )
     ),
     "poetry run": _PLAIN,
     "pipenv run": _PLAIN,
@@ -90,11 +103,19 @@ _WRAPPERS: Mapping[str, Wrapper] = {
         flags("n name p prefix cwd", "no_capture_output live_stream v verbose dev", can_shorten=False)
     ),
     "docker run": Wrapper(
-        flags(_CONTAINER, "rm d i t it ti itd dit init privileged detach interactive tty P q", can_shorten=False), 1, ("e", "env")
+        flags(_CONTAINER, "rm d i t it ti itd dit init privileged detach interactive tty P q", can_shorten=False),
+        1,
+        ("e", "env"),
     ),
-    "docker exec": Wrapper(flags("e env w workdir u user env_file", "d i t it ti privileged", can_shorten=False), 1, ("e", "env")),
+    "docker exec": Wrapper(
+        flags("e env w workdir u user env_file", "d i t it ti privileged", can_shorten=False), 1, ("e", "env")
+    ),
     "singularity exec": Wrapper(
-        flags(_SINGULARITY, "nv rocm c contain C containall cleanenv e writable w writable_tmpfs no_home fakeroot f u", can_shorten=False),
+        flags(
+            _SINGULARITY,
+            "nv rocm c contain C containall cleanenv e writable w writable_tmpfs no_home fakeroot f u",
+            can_shorten=False,
+        ),
         1,
         ("env",),
     ),
@@ -174,7 +195,8 @@ def _unwrap_one(command: Command) -> Command | Unwrapped | None:
     del rest[: wrapper.num_words]
     if rest and rest[0].text == "--":
         rest.pop(0)
-    while name == "env" and rest and _ASSIGNMENT.match(rest[0].text):
+    # Only env, sudo and time take assignments, but `nohup A=1 python …` is written all the same and means the same.
+    while rest and not wrapper.is_text and _ASSIGNMENT.match(rest[0].text):
         variable = rest[0].text.partition("=")[0]
         env[variable] = rest.pop(0).tail(len(variable) + 1)
     inner = replace(command.with_words(tuple(rest)), env=env, wrappers=(*command.wrappers, name))

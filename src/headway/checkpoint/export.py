@@ -1,4 +1,9 @@
-"""Weights out of a checkpoint, as one safetensors file or as the guides' `model_NNNNNN.pt`. No torch here."""
+"""Weights out of a checkpoint: one safetensors file, or as the guides name them. No torch here.
+
+safetensors   FILE
+pt            FOLDER/model_000200.pt, meta_000200.json
+folder        FOLDER/checkpoint-200/model.safetensors, config.json, ema/model.safetensors where there is an average
+"""
 
 from __future__ import annotations
 
@@ -22,6 +27,7 @@ from headway.checkpoint.verify import read_manifest, verify_checkpoint
 from headway.errors import CheckpointError
 
 Select = Literal["model", "ema"]
+Form = Literal["safetensors", "pt", "folder"]
 
 _COPY_BYTES: Final = 16 << 20
 
@@ -38,13 +44,17 @@ class Export:
     """Of the tensors alone."""
 
 
-def plan_export(path: Path, out: Path, *, select: Select = "model", form: Literal["safetensors", "pt"]) -> Export:
-    """Say what an export would write: a file for safetensors, two files in a folder for pt."""
+def plan_export(path: Path, out: Path, *, select: Select = "model", form: Form) -> Export:
+    """Say what an export would write: a file for safetensors, files in a folder for the others."""
     manifest = read_manifest(path)
-    spans = _lay_out(path, manifest, select)
-    files = (out,) if form == "safetensors" else _pt_files(out, manifest.step)
-    total = max((span.end for span in spans.values()), default=0)
-    return Export(source=path, step=manifest.step, files=files, num_tensors=len(spans), bytes=total)
+    if form == "folder":
+        parts = [_lay_out(path, manifest, "model"), _lay_out(path, manifest, "ema") if _has_ema(manifest) else {}]
+        files = _folder_files(out, manifest)
+    else:
+        parts = [_lay_out(path, manifest, select)]
+        files = (out,) if form == "safetensors" else _pt_files(out, manifest.step)
+    total = sum(max((span.end for span in spans.values()), default=0) for spans in parts)
+    return Export(source=path, step=manifest.step, files=files, num_tensors=sum(map(len, parts)), bytes=total)
 
 
 def export_safetensors(path: Path, out: Path, *, select: Select = "model") -> Export:
@@ -91,6 +101,23 @@ def export_pt(
             write_file(RealDisk(), meta, [memoryview(_encode_meta(read_manifest(path), measures or {}))])
             for file in (meta, model):  # the weights last: with them the pair is whole
                 os.replace(file, out / file.name)
+    except OSError as err:
+        raise CheckpointError("checkpoint/export-failed", path=out, why=err.strerror or str(err)) from err
+    return planned
+
+
+def export_folder(path: Path, out: Path, *, measures: Mapping[str, float] | None = None) -> Export:
+    """Write `checkpoint-N` as Accelerate projects keep it: the weights, their average below ema/, and config.json."""
+    planned = plan_export(path, out, form="folder")
+    _refuse_existing(planned.files)
+    try:
+        for file in planned.files:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        for file in planned.files:
+            if file.suffix == ".json":
+                write_file(RealDisk(), file, [memoryview(_encode_meta(read_manifest(path), measures or {}))])
+            else:
+                export_safetensors(path, file, select="ema" if file.parent.name == "ema" else "model")
     except OSError as err:
         raise CheckpointError("checkpoint/export-failed", path=out, why=err.strerror or str(err)) from err
     return planned
@@ -147,6 +174,17 @@ def _assemble(path: Path, folder: int, tensor: TensorEntry) -> bytearray:
 
 def _pt_files(out: Path, step: int) -> tuple[Path, Path]:
     return out / f"model_{step:06d}.pt", out / f"meta_{step:06d}.json"
+
+
+def _folder_files(out: Path, manifest: Manifest) -> tuple[Path, ...]:
+    """Return the files of a `checkpoint-N` folder; the weights come last: with them the folder is whole."""
+    place = out / f"checkpoint-{manifest.step}"
+    average = (place / "ema" / "model.safetensors",) if _has_ema(manifest) else ()
+    return (place / "config.json", *average, place / "model.safetensors")
+
+
+def _has_ema(manifest: Manifest) -> bool:
+    return any(name.startswith("ema/") for name in manifest.tensors)
 
 
 def _refuse_existing(files: tuple[Path, ...]) -> None:

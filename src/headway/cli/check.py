@@ -14,29 +14,96 @@ from rich.table import Table
 from rich.text import Text
 
 from headway.cli.shape import command, option
+from headway.cli.source import load_words
+from headway.config import Recipe, RunConfig
 from headway.errors import CheckError
-from headway.machine import Gpu, Level, MachineReport, inspect_machine, is_free
+from headway.machine import (
+    Finding,
+    Gpu,
+    Level,
+    MachineReport,
+    Npu,
+    find_machine,
+    is_free,
+    judge_data,
+    try_batch,
+    try_ranks,
+    with_findings,
+)
 from headway.messages import hint, say
 from headway.units import size
 
-_MARKS = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "stop": ("✗", "bold red")}
+_MOST_FOLDERS = 200
+_MARKS = {"ok": ("✓", "green"), "note": ("·", "cyan"), "warn": ("!", "yellow"), "stop": ("✗", "bold red")}
 
 
-@command("check", help="machine/help")
-@option("--out", default="runs", type=click.Path(path_type=Path), help="machine/help-out")
+@command(
+    "check",
+    help="machine/help",
+    context_settings={"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]},
+)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[SOURCE] [KEY=VALUE]…")
+@option("--out", default=None, type=click.Path(path_type=Path), help="machine/help-out")
+@option("--machine", "record", default=None, type=click.Path(path_type=Path), help="machine/help-machine")
+@option("--on", "wanted", default=None, help="machine/help-on")
+@option("--smoke", is_flag=True, help="machine/help-smoke")
 @option("--json", "as_json", is_flag=True, help="machine/help-json")
 @click.pass_context
-def check(context: click.Context, out: Path, as_json: bool) -> None:
+def check(
+    context: click.Context,
+    words: tuple[str, ...],
+    out: Path | None,
+    record: Path | None,
+    wanted: str | None,
+    smoke: bool,
+    as_json: bool,
+) -> None:
     """See the message `machine/help`."""
-    report = inspect_machine(out)
+    loaded = load_words(words) if words else None
+    config = loaded.config if loaded else None
+    place = out or Path(config.out if config else "runs")
+    size_known = checkpoint_size(place)
+    report = find_machine(place, config, record=record, wanted=wanted, deep=True, checkpoint_bytes=size_known)
+    more: list[Finding] = []
+    if loaded is not None and report.stands_in is None:
+        more += judge_data(loaded.recipe, loaded.config.task)
+    if smoke and report.stands_in is None:
+        more += try_ranks(report, config.parallel.gpus if config else "auto")
+    if smoke and loaded is not None and report.stands_in is None and _has_data(loaded.recipe, more):
+        more += try_batch(report.framework.python, _stored(loaded.config))
+    report = with_findings(report, more)
     if as_json:
         click.echo(json.dumps(report.to_json(), ensure_ascii=False, indent=2))
         context.exit(0 if report.can_run else 3)
+    if loaded is not None:
+        notes: list[tuple[Level, str, Mapping[str, Any]]] = [("warn", code, facts) for code, facts in loaded.warnings]
+        show_notes(notes, Console(stderr=True, highlight=False))
     show_machine(report, Console(highlight=False))
     stops = sum(finding.level == "stop" for finding in report.findings)
     if stops:
         raise CheckError("machine/stopped", num=stops)
     click.echo(say("machine/ready"))
+
+
+def _has_data(recipe: Recipe, found: Iterable[Finding]) -> bool:
+    """Whether there is data to take a batch from: data that the start will prepare is not there yet."""
+    codes = {finding.code for finding in found if finding.level == "stop" or finding.code == "machine/data-ready"}
+    return codes == {"machine/data-ready"} or (not codes and recipe.train_samples is None)
+
+
+def _stored(config: RunConfig) -> dict[str, Any]:
+    """Return the config as a run keeps it; the precision is the plan's, and no data depends on it."""
+    precision = "fp32" if config.train.precision == "auto" else config.train.precision
+    return {"recipe": config.recipe, "config": config.model_dump(mode="json"), "plan": {"precision": precision}}
+
+
+def checkpoint_size(out: Path) -> int | None:
+    """Return the size of the newest checkpoint below a folder of runs: the class of what will be written next."""
+    folders = sorted(out.glob("*/checkpoints/step-*"), key=lambda folder: folder.name[-12:])[-_MOST_FOLDERS:]
+    newest = max(folders, key=lambda folder: folder.stat().st_mtime, default=None)
+    if newest is None:
+        return None
+    return sum(file.stat().st_size for file in newest.rglob("*") if file.is_file()) or None
 
 
 def show_machine(report: MachineReport, console: Console) -> None:
@@ -100,7 +167,7 @@ def _rows(report: MachineReport) -> Iterator[tuple[str, str]]:
     for key, (free, total) in free_of.items():
         text = say("machine/free-of", free=size(free), total=size(total))
         yield say(f"machine/row-{key}"), f"{text} · {report.disk_place}" if key == "disk" else text
-    yield say("machine/row-files"), say("machine/unlimited") if report.nofile is None else str(report.nofile)
+    yield say("machine/row-limits"), _limits_text(report)
     yield say("machine/row-python"), f"{found.python_version or 'n/a'} · {found.python}"
     yield say("machine/row-torch"), f"{found.torch} · {found.build}" if found.torch else say("machine/absent")
     if report.gpu_driver:
@@ -108,6 +175,33 @@ def _rows(report: MachineReport) -> Iterator[tuple[str, str]]:
         yield say("machine/row-driver"), f"{report.gpu_driver}{cuda} · {report.gpu_source}"
     for gpu in report.gpus:
         yield say("machine/row-gpu", index=gpu.index), _gpu_text(gpu)
+    if report.links:
+        kinds = Counter(report.links.values())
+        yield say("machine/row-links"), " · ".join(f"{num} × {kind}" for kind, num in kinds.items())
+    for npu in report.npus:
+        yield say("machine/row-npu", index=npu.index), _npu_text(npu)
+
+
+def _limits_text(report: MachineReport) -> str:
+    endless = say("machine/unlimited")
+    return say(
+        "machine/limits",
+        files=endless if report.nofile is None else report.nofile,
+        procs=endless if report.nproc is None else report.nproc,
+        locked=endless if report.memlock_bytes is None else size(report.memlock_bytes),
+    )
+
+
+def _npu_text(npu: Npu) -> str:
+    free = None if npu.total_bytes is None or npu.used_bytes is None else npu.total_bytes - npu.used_bytes
+    parts = [
+        npu.name or "n/a",
+        say("machine/free-of", free=size(free), total=size(npu.total_bytes)),
+        "n/a" if npu.utilisation is None else f"{npu.utilisation} %",
+        "n/a" if npu.temperature_c is None else f"{npu.temperature_c} °C",
+        npu.health or "n/a",
+    ]
+    return " · ".join(parts)
 
 
 def _gpu_text(gpu: Gpu) -> str:

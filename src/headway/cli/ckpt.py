@@ -17,6 +17,7 @@ from rich.text import Text
 from headway.checkpoint import (
     CheckpointInfo,
     Manifest,
+    export_folder,
     export_pt,
     export_safetensors,
     find_leftovers,
@@ -99,7 +100,11 @@ def verify_command(context: click.Context, run: str | None, runs: Path, step: in
 @_RUNS
 @_STEP
 @option(
-    "--format", "form", type=click.Choice(["safetensors", "pt"]), default="safetensors", help="checkpoint/option-format"
+    "--format",
+    "form",
+    type=click.Choice(["safetensors", "pt", "folder"]),
+    default="safetensors",
+    help="checkpoint/option-format",
 )
 @option("--select", type=click.Choice(["model", "ema"]), default="model", help="checkpoint/option-select")
 @option("--out", type=click.Path(path_type=Path), help="checkpoint/option-out")
@@ -109,7 +114,7 @@ def export_command(
     run: str | None,
     runs: Path,
     step: int | None,
-    form: Literal["safetensors", "pt"],
+    form: Literal["safetensors", "pt", "folder"],
     select: Literal["model", "ema"],
     out: Path | None,
     dry_run: bool,
@@ -123,6 +128,8 @@ def export_command(
         done = plan_export(path, out, select=select, form=form)
     elif form == "pt":
         done = export_pt(path, out, select=select, measures=_measured(place, path))
+    elif form == "folder":
+        done = export_folder(path, out, measures=_measured(place, path))
     else:
         out.parent.mkdir(parents=True, exist_ok=True)
         done = export_safetensors(path, out, select=select)
@@ -235,7 +242,7 @@ def _best_step(place: RunDir, saved: int | None) -> int | None:
 
 def _default_out(place: RunDir, path: Path, form: str, select: str) -> Path:
     folder = place.root / "export"
-    return folder if form == "pt" else folder / f"{select}-{path.name}.safetensors"
+    return folder if form != "safetensors" else folder / f"{select}-{path.name}.safetensors"
 
 
 def _describe(info: CheckpointInfo, read: Any) -> dict[str, Any]:  # Any: read_manifest or verify_checkpoint

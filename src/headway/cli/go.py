@@ -23,15 +23,26 @@ from headway.telemetry import RunDir, read_beat, read_json, run_state
 from headway.ui.console import RunConsole
 
 _GIT_S = 5.0
+_ENTRIES = {"torch": "headway.engine.worker:main", "mindspore": "headway.engine.mindspore.worker:main"}
+"""What a rank of each framework is started with."""
 
 
 def nursery_for(loaded: LoadedConfig) -> Nursery:
     """Start importing what the ranks of this config need."""
-    return start_nursery(loaded.config.env.python, preload_of(loaded))
+    return start_nursery(loaded.config.env.python, preload_of(loaded), _ENTRIES[framework_of(loaded)])
+
+
+def framework_of(loaded: LoadedConfig) -> str:
+    """Return what the ranks of this config train with."""
+    choose = loaded.recipe.framework
+    return choose(loaded.config.task) if choose is not None else "torch"
 
 
 def preload_of(loaded: LoadedConfig) -> list[str]:
     """Return the modules worth importing once, with what a first step would import lazily."""
+    if framework_of(loaded) == "mindspore":
+        own = loaded.recipe.task_mindspore
+        return ["headway.engine.mindspore.worker", "headway.recipes", *([own] if own else [])]
     modules = ["headway.engine.worker", "headway.recipes", *loaded.recipe.preload]
     if loaded.recipe.task.startswith("headway."):  # a folder's own modules are known to the rank that opens it
         modules.append(loaded.recipe.task)

@@ -16,6 +16,7 @@ from headway.messages import LANGUAGES, Language, language, say, set_language
 
 _COMMANDS = {
     "train": ("headway.cli.train", "cli/line-train"),
+    "run": ("headway.cli.run", "cli/line-run"),
     "resume": ("headway.cli.resume", "cli/line-resume"),
     "check": ("headway.cli.check", "cli/line-check"),
     "plan": ("headway.cli.plan", "cli/line-plan"),
@@ -29,6 +30,7 @@ _COMMANDS = {
     "export": ("headway.cli.export", "cli/line-export"),
     "ckpt": ("headway.cli.ckpt", "cli/line-ckpt"),
     "config": ("headway.cli.config", "cli/line-config"),
+    "adopt": ("headway.cli.adopt", "cli/line-adopt"),
     "new": ("headway.cli.new", "cli/line-new"),
     "completion": ("headway.cli.completion", "cli/line-completion"),
 }
@@ -64,8 +66,20 @@ def choose_language(argv: Sequence[str], environ: Mapping[str, str]) -> Language
     return "en"
 
 
+def _own_words(argv: Sequence[str]) -> Sequence[str]:
+    """Return the words that are ours: all of them, but of `run` only those before the program that it is to run."""
+    if "run" not in argv[:5] or next((word for word in argv if word in _COMMANDS), None) != "run":
+        return argv
+    for place in range(list(argv).index("run") + 1, len(argv)):
+        # A word that is no option is an option's value or the beginning of the line; both options take a value.
+        if not argv[place].startswith("-") and argv[place - 1] not in ("--lang", "--color"):
+            return argv[:place]
+    return argv
+
+
 def _option_value(argv: Sequence[str], name: str) -> str | None:
     """Return an option's value wherever it stands, so that it may follow the command as well."""
+    argv = _own_words(argv)
     for place, word in enumerate(argv):
         if word == name:
             return argv[place + 1] if place + 1 < len(argv) else ""
@@ -77,14 +91,15 @@ def _option_value(argv: Sequence[str], name: str) -> str | None:
 def _without(argv: Sequence[str], names: Sequence[str]) -> list[str]:
     """Return the arguments without the options that are read here already."""
     kept, skip = [], False
-    for word in argv:
+    own = _own_words(argv)
+    for word in own:
         if skip:
             skip = False
         elif word in names:
             skip = True
         elif word.partition("=")[0] not in names:
             kept.append(word)
-    return kept
+    return kept + list(argv[len(own) :])
 
 
 def _apply_color(argv: Sequence[str]) -> None:

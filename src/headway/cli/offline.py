@@ -98,10 +98,13 @@ def _step(place: RunDir, text: str) -> int | None:
 
 def _ask(place: RunDir, request: dict[str, Any]) -> dict[str, Any]:
     """Let a child with the framework answer; its own error comes back as ours."""
-    python = read_json(place.job)["config"]["env"]["python"] or sys.executable
+    stored = read_json(place.job)
+    python = stored["config"]["env"]["python"] or sys.executable
+    is_mindspore = (stored["config"].get("task") or {}).get("framework") == "mindspore"
+    module = "headway.engine.mindspore.offline" if is_mindspore else "headway.engine.offline"
     request = {**request, "run_dir": str(place.root), "lang": language()}
     child = subprocess.run(
-        [python, "-P", "-m", "headway.engine.offline", json.dumps(request)], stdout=subprocess.PIPE, check=False
+        [python, "-P", "-m", module, json.dumps(request)], stdout=subprocess.PIPE, check=False
     )
     lines = child.stdout.decode("utf-8", "replace").strip().splitlines()
     if child.returncode != 0 or not lines:

@@ -13,26 +13,52 @@ from rich.table import Table
 from headway.cli.check import show_notes
 from headway.cli.shape import command, option
 from headway.cli.source import load_words
-from headway.machine import inspect_machine
+from headway.config import RunConfig
+from headway.machine import MachineReport, find_machine
 from headway.messages import say
-from headway.plan import Plan, label_text, make_plan, origin_text, value_text
+from headway.plan import (
+    Model,
+    Plan,
+    find_card,
+    imagine,
+    imagine_cards,
+    label_text,
+    list_holders,
+    look_ahead,
+    make_plan,
+    origin_text,
+    speed_up,
+    value_text,
+)
+from headway.units import short, size
 
 
 @command(
     "plan", help="plan/help", context_settings={"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
 )
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[SOURCE] [KEY=VALUE]…")
+@option("--machine", "record", default=None, type=click.Path(path_type=Path), help="machine/help-machine")
+@option("--on", "wanted", default=None, help="machine/help-on")
+@option("--trace", is_flag=True, help="plan/help-trace")
+@option("--what-if", "what_if", is_flag=True, help="plan/help-what-if")
 @option("--json", "as_json", is_flag=True, help="plan/help-json")
-def plan(words: tuple[str, ...], as_json: bool) -> None:
+def plan(
+    words: tuple[str, ...], record: Path | None, wanted: str | None, trace: bool, what_if: bool, as_json: bool
+) -> None:
     """See the message `plan/help`."""
     loaded = load_words(words)
-    machine = inspect_machine(Path(loaded.config.out), config=loaded.config)
+    machine = find_machine(Path(loaded.config.out), loaded.config, record=record, wanted=wanted)
     made = make_plan(loaded, machine, loaded.recipe)
+    made, model = look_ahead(made, loaded, machine, loaded.recipe, trace=trace)
     if as_json:
         click.echo(json.dumps(made.to_json(), ensure_ascii=False, indent=2))
         return
     show_notes((("warn", code, facts) for code, facts in loaded.warnings), Console(stderr=True, highlight=False))
-    show_plan(made, loaded.recipe.name, Console(highlight=False))
+    console = Console(highlight=False)
+    show_plan(made, loaded.recipe.name, console)
+    if what_if and model is not None:
+        show_holders(made, console)
+        show_variants(made, loaded.config, machine, model, console)
     click.echo(say("plan/next", args=shlex.join(words)).rstrip())
 
 
@@ -47,3 +73,55 @@ def show_plan(made: Plan, recipe: str, console: Console) -> None:
     console.print(table)
     console.print()
     show_notes((("warn", warning.code, warning.facts) for warning in made.warnings), console)
+
+
+def show_holders(made: Plan, console: Console) -> None:
+    """Print who holds a rank's memory at its peak."""
+    if made.forecast is None:
+        return
+    table = Table(
+        title=say("plan/holders-title"), title_justify="left", title_style="bold", box=None, show_header=False
+    )
+    table.add_column(style="cyan")
+    table.add_column(justify="right")
+    for name, held in list_holders(made.forecast):
+        table.add_row(say(f"plan/holder-{name}"), size(held))
+    console.print(table)
+    console.print()
+
+
+def show_variants(made: Plan, config: RunConfig, machine: MachineReport, model: Model, console: Console) -> None:
+    """Print what other settings would take and give, and what more ranks would."""
+    table = Table(title=say("plan/whatif-title"), title_justify="left", title_style="bold", box=None)
+    table.add_column(say("plan/column-change"), style="cyan")
+    table.add_column(say("plan/column-memory"))
+    table.add_column(say("plan/column-rate"), justify="right")
+    for one in imagine(made, config, machine, model):
+        found = one.forecast
+        used, have = size(found.used_bytes), size(found.device_bytes)
+        memory = say(f"plan/value-memory-{found.verdict}", used=used, have=have)
+        table.add_row(one.change, memory, short(found.speed.samples_s) if found.speed else say("plan/value-none"))
+    console.print(table)
+    console.print()
+    card = next((find_card(gpu) for gpu in machine.gpus if gpu.physical in made.gpus), None)
+    if card is None:
+        return
+    table = Table(
+        title=say("plan/cards-title", num=made.world_size), title_justify="left", title_style="bold", box=None
+    )
+    for name in ("card", "memory", "rate"):
+        table.add_column(say(f"plan/column-{name}"))
+    for other, verdict, speed in imagine_cards(made, config, model):
+        used = size((made.forecast or {}).get("used_bytes"))
+        memory = say(f"plan/value-memory-{verdict}", used=used, have=size(other.memory_bytes))
+        table.add_row(other.name, memory, short(speed.samples_s))
+    console.print(table)
+    console.print()
+    table = Table(title=say("plan/speedup-title"), title_justify="left", title_style="bold", box=None)
+    for name in ("ranks", "rate", "speedup"):
+        table.add_column(say(f"plan/column-{name}"), justify="right")
+    rates = speed_up(made, config, model, card)
+    for ranks, rate in rates.items():
+        table.add_row(str(ranks), short(rate), f"{rate / rates[1]:.2f}×")
+    console.print(table)
+    console.print()

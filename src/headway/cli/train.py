@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import importlib
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
 from rich.console import Console
 
 from headway.cli.check import show_machine
-from headway.cli.go import describe_command, detach_run, nursery_for, supervise
+from headway.cli.go import describe_command, detach_run, framework_of, nursery_for, supervise
 from headway.cli.plan import show_plan
 from headway.cli.shape import command, option
 from headway.cli.source import load_words
 from headway.config import LoadedConfig, dump_yaml
 from headway.errors import CheckError
-from headway.machine import MachineReport, inspect_machine
+from headway.machine import MachineReport, check_mindspore, inspect_machine, read_mindspore
 from headway.messages import say
-from headway.plan import Plan, make_plan
+from headway.plan import Plan, look_ahead, make_plan
 from headway.telemetry import EventLog, RunDir, new_run_dir, write_json
 
 
@@ -61,11 +62,16 @@ def prepare_data(loaded: LoadedConfig, console: Console) -> None:
 def check_and_plan(loaded: LoadedConfig, console: Console, before: Plan | None = None) -> tuple[MachineReport, Plan]:
     """Show the machine and the plan; refuse what cannot run. A run that goes on keeps the batch it had before."""
     machine = inspect_machine(Path(loaded.config.out), config=loaded.config)
+    if framework_of(loaded) == "mindspore":
+        check_mindspore(read_mindspore(loaded.config.env.python))
+        others = tuple(finding for finding in machine.findings if not finding.code.startswith("machine/torch-"))
+        machine = replace(machine, findings=others)
     show_machine(machine, console)
     stops = sum(finding.level == "stop" for finding in machine.findings)
     if stops:
         raise CheckError("machine/stopped", num=stops)
     plan = make_plan(loaded, machine, loaded.recipe, before=before)
+    plan, _ = look_ahead(plan, loaded, machine, loaded.recipe)
     console.print()
     show_plan(plan, loaded.recipe.name, console)
     return machine, plan

@@ -34,8 +34,8 @@ def train(run: Run) -> Literal["done", "stopped"]:
     run.open_data()
     run.meter.restart()
     flushed = time.monotonic()
-    if progress.step and _is_due(progress.step, run.config.eval.every):
-        # The checkpoint was taken before this step's validation; the undisturbed run has its result.
+    if run.is_validation_owed:
+        # The checkpoint was taken before its step's validation; the undisturbed run has the result.
         validate(run)
     while run.progress.step < plan.total_steps:
         totals = take_step(run)
@@ -49,11 +49,12 @@ def train(run: Run) -> Literal["done", "stopped"]:
             wait_for_save(run, run.config.launch.grace_s)
             return "stopped"
         is_last = progress.step >= plan.total_steps
+        run.is_validation_owed = is_last or _is_due(progress.step, run.config.eval.every)
         if is_last or totals.is_save_wanted or _is_due(progress.step, run.config.save.every):
             # Saved before it is validated: a validation that runs out of memory must not cost the run its last steps.
             run.meter.enter(SAVE)
             save(run, is_needed=is_last)
-        if (is_last or _is_due(progress.step, run.config.eval.every)) and validate(run) == "stale":
+        if run.is_validation_owed and validate(run) == "stale":
             break
         if not is_last and _is_due(progress.step, run.config.eval.trial_every):
             try_out(run)
@@ -134,6 +135,7 @@ def validate(run: Run) -> Literal["better", "worse", "stale"]:
     run.meter.enter(EVAL)
     run.measures = measures = evaluate(run)
     run.measured_step = run.progress.step
+    run.is_validation_owed = False
     progress, (name, sense) = run.progress, run.task.best
     value = measures[name] if sense == "min" else -measures[name]
     is_best = math.isfinite(value) and (progress.best_value is None or value < progress.best_value)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from headway.checkpoint import Manifest, find_resumable, list_checkpoints, verify_checkpoint
 from headway.checkpoint.state import pieces_of_tensor, restore
@@ -46,10 +47,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     with torch.device(device):
         model = task.build_model()
-    names = {name: param for name, param in model.named_parameters() if param.requires_grad}
-    prefix = "ema/" if config.ema.decay else "model/"
-    pieces = [piece for name, param in names.items() for piece in pieces_of_tensor(prefix + name, param.detach())]
-    restore(path, manifest, pieces, only=prefix, partial=True)
+    _fill(model, path, manifest, weights="ema" if config.ema.decay else "model")
     model.eval()
     answer: dict[str, Any] = {"step": manifest.step, "checkpoint": str(path)}
     if request["do"] == "predict":
@@ -70,6 +68,15 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     if isinstance(tried, BaseException):
         raise tried
     return {**answer, "trial": tried or {}}
+
+
+def _fill(model: nn.Module, path: Path, manifest: Manifest, *, weights: str) -> None:
+    """Load weights, or their average, and the running statistics, which have none."""
+    wanted = {f"{weights}/{name}": param for name, param in model.named_parameters() if param.requires_grad}
+    kept = model.state_dict().keys()
+    wanted.update({f"model/{name}": value for name, value in model.named_buffers() if name in kept})
+    pieces = [piece for name, value in wanted.items() for piece in pieces_of_tensor(name, value.detach())]
+    restore(path, manifest, pieces, partial=True)
 
 
 def _find(place: RunDir, step: int | None) -> tuple[Path, Manifest]:

@@ -18,31 +18,11 @@ from headway.engine.optim import Optimizer
 from headway.engine.order import Ledger, Share
 from headway.engine.parallel import Layout, Ranks
 from headway.engine.precision import Precision
+from headway.engine.progress import Progress
 from headway.engine.report import Reporter
 from headway.engine.task import Data, Task
 from headway.plan import LrSchedule, Plan
 from headway.telemetry import MetricsWriter
-
-
-@dataclass(slots=True)
-class Progress:
-    """Where a run stands. Together with the tensors this is all a resumed run needs."""
-
-    step: int = 0
-    """Optimizer steps finished."""
-    position: int = 0
-    """Samples all ranks have taken together: the place in the data order."""
-    updates: int = 0
-    """Optimizer updates made; fewer than steps when some were skipped."""
-    ledger: int = 0
-    """Fingerprint of the samples taken, over all ranks."""
-    skips: list[tuple[int, int]] = field(default_factory=list)
-    """Ranges of positions that are left out after a roll-back."""
-    best_value: float | None = None
-    best_step: int | None = None
-    stale: int = 0
-    """Validations in a row without a better result."""
-    guard_events: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -77,6 +57,8 @@ class Run:
     measures: dict[str, float] = field(default_factory=dict)
     """What the last validation found, at `measured_step`."""
     measured_step: int | None = None
+    is_validation_owed: bool = False
+    """The step the run stands at is to be validated and has not been."""
     saved_step: int | None = None
     """Step of the newest checkpoint that was begun or loaded."""
     saved_at: float = field(default_factory=time.monotonic)

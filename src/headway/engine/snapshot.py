@@ -19,7 +19,8 @@ from headway.checkpoint import Manifest, find_resumable, read_manifest
 from headway.checkpoint.state import Piece, pieces_of_tensor, restore, split_replicated
 from headway.engine.optim import Adam
 from headway.engine.order import mix_one
-from headway.engine.run import Progress, Run
+from headway.engine.progress import Progress
+from headway.engine.run import Run
 from headway.errors import CheckpointError, TrainError
 
 _NAME_BYTES = 64
@@ -45,6 +46,7 @@ def save(run: Run, *, is_needed: bool) -> None:
         "meta": {
             "export": run.task.describe(progress.step, measures),
             "progress": asdict(progress),
+            "is_validation_owed": run.is_validation_owed,
             "scale": [run.precision.scale, run.precision.good_steps],
             "ema_updates": run.ema.updates if run.ema else None,
             "seed": run.config.seed,
@@ -93,6 +95,7 @@ def _load(run: Run, path: Path, manifest: Manifest) -> None:
     progress = dict(meta["progress"])
     progress["skips"] = [tuple(pair) for pair in progress["skips"]]
     run.progress = Progress(**progress)
+    run.is_validation_owed = meta["is_validation_owed"]
     run.precision.scale, run.precision.good_steps = meta["scale"]
     if run.ema is not None and meta["ema_updates"] is not None:
         run.ema.updates = meta["ema_updates"]

@@ -115,6 +115,14 @@ class Task(ABC):
     def summarize(self, sums: Mapping[str, float]) -> dict[str, float]:
         """Turn the added-up sums into the measures people read; must contain `best`'s."""
 
+    def example(self, samples: int) -> Batch:
+        """Return a training batch of so many samples whose shapes and types are true; the planner traces a step on it.
+
+        Override it where the data may not be there yet.
+        """
+        ids = np.arange(samples, dtype=np.int64) % len(data := self.train_data())
+        return data.batch(ids, np.zeros(samples, np.int64))
+
     def frozen(self, model: nn.Module) -> Sequence[nn.Module]:
         """Return modules that stay in eval mode through training; parameters without gradient are never saved."""
         return ()

@@ -4,15 +4,20 @@ The ranks are forked from a nursery that has imported the framework once; nothin
 """
 
 from headway.launch.blame import incident_facts
+from headway.launch.claims import Claims
 from headway.launch.detach import Detached, detach, request_stop
 from headway.launch.failure import failure_text
+from headway.launch.foreign import EXEC_ENTRY, Foreign
 from headway.launch.lease import find_holder
 from headway.launch.outcome import Incident, Observer, Outcome, SilentObserver
 from headway.launch.run import launch_run
 from headway.launch.warm import Nursery, start_nursery
 
 __all__ = [
+    "EXEC_ENTRY",
+    "Claims",
     "Detached",
+    "Foreign",
     "Incident",
     "Nursery",
     "Observer",

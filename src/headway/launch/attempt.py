@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headway.diagnose import ExitStatus
+from headway.diagnose import ExitStatus, Hang
 from headway.launch.job import Job
 from headway.launch.output import AppendFile, RankOutput, read_ready
 from headway.launch.warm import Nursery, RankOrder
@@ -43,6 +43,8 @@ class RankProcess:
         self.finished: dict[str, Any] | None = None
         self.failed_at: float | None = None
         """When the failure was seen, on the supervisor's monotonic clock."""
+        self.ended_at: float | None = None
+        """When a foreign rank ended with exit code 0."""
         self.is_stopped_by_us = False
         """We sent it a signal that may have ended it."""
         self._reports = b""
@@ -116,6 +118,8 @@ class Attempt:
     evidence_until: float | None = None
     """After the first failure: when to stop listening for what the other ranks have to say."""
     killed_at: float | None = None
+    hang: Hang | None = None
+    """Why it was killed, when it was for standing still."""
 
     def is_over(self) -> bool:
         """Say whether every rank has ended."""
@@ -143,20 +147,28 @@ class OutputTargets:
     merged: AppendFile
     on_gap: Callable[[Any, OSError], None]
     on_line: Callable[[int, bytes], None]
+    on_bar: Callable[[int, bytes], None]
 
 
-def fork_attempt(job: Job, number: int, nursery: Nursery, targets: OutputTargets, oom_kills: int | None) -> Attempt:
-    """Ask the nursery for all ranks, with a port that this attempt alone has ever used."""
+def fork_attempt(
+    job: Job, number: int, nursery: Nursery, targets: OutputTargets, oom_kills: int | None, port: int | None = None
+) -> Attempt:
+    """Ask the nursery for all ranks, with a port that this attempt alone has ever used.
+
+    A foreign program opens its port itself: `port` is one that was chosen for it.
+    """
     # Bound now and handed over open: no other process can take the port between choice and use.
     with socket.create_server(("127.0.0.1", 0), backlog=max(128, job.world_size)) as listener:
-        port = listener.getsockname()[1]
+        port = port or int(listener.getsockname()[1])
         ranks = []
         for rank in range(job.world_size):
-            own = AppendFile(job.run.stdout(rank), targets.on_gap)
-            process = RankProcess(rank, RankOutput(rank, own, targets.merged, targets.on_line))
-            files = process.write_ends() if rank else (*process.write_ends(), listener.fileno())
+            own = AppendFile(job.run.stdout(rank), targets.on_gap, job.log_bytes)
+            process = RankProcess(rank, RankOutput(rank, own, targets.merged, targets.on_line, targets.on_bar))
+            has_listener = rank == 0 and job.foreign is None
+            files = (*process.write_ends(), listener.fileno()) if has_listener else process.write_ends()
+            order = RankOrder(job=job.order(rank, number, port), env=job.environment(rank, port, number), files=files)
             with contextlib.suppress(OSError):  # a nursery that just died is noticed at its link
-                nursery.fork(RankOrder(job=job.order(rank, number, port), env=job.environment(rank, port), files=files))
+                nursery.fork(order)
             process.close_write_ends()
             ranks.append(process)
     return Attempt(number=number, port=port, ranks=ranks, began=time.monotonic(), oom_kills=oom_kills)

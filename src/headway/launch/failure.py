@@ -20,7 +20,7 @@ def failure_text(outcome: Outcome, lang: Language | None = None) -> list[str]:
         lines = [f"{say(outcome.why, lang, **outcome.facts)} [{outcome.why}]", _hint(outcome.why, outcome.facts, lang)]
         return [_safe(line) for line in lines if line]
     lines = [_headline(incident, lang), _advice(incident, lang)]
-    if outcome.why == "launch/no-progress":
+    if outcome.why in ("launch/no-progress", "launch/foreign-no-progress"):
         lines.insert(0, say(outcome.why, lang, **outcome.facts) + f" [{outcome.why}]")
         lines.append(_hint(outcome.why, outcome.facts, lang))
     if incident.diagnosis.kind != incident.diagnosis.code:  # a headway error says all there is to say in its own words
@@ -31,7 +31,8 @@ def failure_text(outcome: Outcome, lang: Language | None = None) -> list[str]:
 def _headline(incident: Incident, lang: Language | None) -> str:
     text = diagnosis_text(incident.diagnosis, lang)
     code = incident.diagnosis.code
-    if incident.rank is None:
+    # A hang's own text names the rank, and the signal that ended it was ours.
+    if incident.rank is None or code.startswith("diagnose/hang-"):
         return f"{text} [{code}]"
     where = say("launch/rank-failed", lang, rank=incident.rank, step=incident.step, how=_how(incident, lang), text=text)
     return f"{where} [{code}]"

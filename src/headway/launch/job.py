@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+from headway.hook import hook_environment
+from headway.launch.foreign import Foreign
 from headway.messages import language
 from headway.telemetry import RunDir, read_json
+
+FOREIGN_LOG_BYTES: Final = 64 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +24,13 @@ class Job:
     gpus: tuple[int, ...]
     grace_s: float
     restarts: int
+    foreign: Foreign | None = None
+    """A line that is not ours; None: a recipe on our own engine."""
+
+    @property
+    def log_bytes(self) -> int | None:
+        """Size at which a log goes on in a rotating tail; what our own engine prints is kept whole."""
+        return None if self.foreign is None else FOREIGN_LOG_BYTES
 
     def order(self, rank: int, attempt: int, port: int) -> dict[str, Any]:
         """Return what a rank's entry is called with; the nursery adds the numbers of its open files."""
@@ -32,8 +44,12 @@ class Job:
             "lang": language(),
         }
 
-    def environment(self, rank: int, port: int) -> dict[str, str]:
+    def environment(self, rank: int, port: int, attempt: int) -> dict[str, str]:
         """Return the names every distributed framework reads, for one rank."""
+        if self.foreign is not None:
+            own = self.foreign.environment(rank, self.world_size, port, attempt, self.restarts)
+            hook = hook_environment(self.run.root, attempt, os.environ) if self.foreign.has_hook else {}
+            return own | hook
         return {
             "RANK": str(rank),
             "LOCAL_RANK": str(rank),
@@ -59,4 +75,5 @@ def read_job(run: RunDir) -> Job:
         gpus=tuple(plan.get("gpus", ())),
         grace_s=float(launch["grace_s"]),
         restarts=int(launch["restarts"]),
+        foreign=Foreign.from_json(data["foreign"]) if data.get("kind") == "foreign" else None,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from headway.diagnose import Diagnosis, ExitStatus
 from headway.telemetry import Beat
@@ -62,6 +62,15 @@ class Observer(Protocol):
 
     def tick(self, beats: list[Beat | None]) -> None:
         """Take every rank's heartbeat, about ten times a second; None: no word yet in this attempt."""
+        ...
+
+
+@runtime_checkable
+class BarObserver(Protocol):
+    """An observer that also follows bars which are drawn again and again."""
+
+    def bar(self, rank: int, state: bytes) -> None:
+        """Take the latest state of a rank's bar."""
         ...
 
 

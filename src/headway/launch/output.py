@@ -15,12 +15,20 @@ TAIL_BYTES: Final = 1 << 16
 
 
 class AppendFile:
-    """A file that is only added to. A full disk costs the lines it costs, is marked in the file, and never more."""
+    """A file that is only added to. A full disk costs the lines it costs, is marked in the file, and never more.
 
-    def __init__(self, path: Path, on_gap: Callable[[Path, OSError], None]) -> None:
+    With `head_bytes` a file that has reached that size stays as it is, and what follows goes to `NAME.tail`, which
+    becomes `NAME.tail.old` when it is as large: beginning and end of a flood are kept, its middle is not.
+    """
+
+    def __init__(self, path: Path, on_gap: Callable[[Path, OSError], None], head_bytes: int | None = None) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._path, self._on_gap = path, on_gap
-        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+        self._path, self._on_gap, self._head_bytes = path, on_gap, head_bytes
+        self._fd = _open_append(path)
+        self._is_tail = False
+        self._size = os.fstat(self._fd).st_size
+        if head_bytes is not None and self._size >= head_bytes:
+            self._turn()
         self._lost_bytes = 0
 
     def write(self, data: bytes) -> None:
@@ -37,6 +45,22 @@ class AppendFile:
             self._lost_bytes += len(view)
             return
         self._lost_bytes = 0
+        self._size += len(data)
+        if self._head_bytes is not None and self._size >= self._head_bytes:
+            self._turn()
+
+    def _turn(self) -> None:
+        """Go on in a fresh tail."""
+        tail = self._path.with_name(self._path.name + ".tail")
+        with contextlib.suppress(OSError):  # a disk that refuses keeps the file it has
+            if self._is_tail:
+                tail.replace(tail.with_name(tail.name + ".old"))
+            else:
+                os.write(self._fd, b"\n[headway: this log goes on in %s]\n" % os.fsencode(tail.name))
+            fresh = _open_append(tail)
+            os.close(self._fd)
+            self._fd, self._is_tail = fresh, True
+            self._size = os.fstat(fresh).st_size
 
     def close(self) -> None:
         """Close the file."""
@@ -44,7 +68,10 @@ class AppendFile:
 
 
 class LineCutter:
-    """Cuts a byte stream into lines; holds at most one piece of a line, however long the line is."""
+    """Cuts a byte stream into lines; holds at most one piece of a line, however long the line is.
+
+    Of a bar that draws itself again and again (`\\r`), a line is its last state.
+    """
 
     def __init__(self) -> None:
         self._rest = b""
@@ -52,21 +79,35 @@ class LineCutter:
     def feed(self, data: bytes) -> list[bytes]:
         """Return the lines completed by these bytes, without their ends."""
         *lines, rest = (self._rest + data).split(b"\n")
-        pieces = [piece for line in lines for piece in _cut(line)]
-        *full, self._rest = _cut(rest)
+        pieces = [piece for line in lines for piece in _cut(_last_state(line))]
+        *full, self._rest = _cut(_shorten(rest))
         return pieces + full
+
+    def bar(self) -> bytes | None:
+        """Return the state of a bar that is being drawn, or None."""
+        if b"\r" not in self._rest:
+            return None
+        states = [state for state in self._rest.split(b"\r") if state.strip()]
+        return states[-1] if states else None
 
     def finish(self) -> list[bytes]:
         """Return what is left without a line end."""
-        rest, self._rest = self._rest, b""
+        rest, self._rest = _last_state(self._rest), b""
         return [rest] if rest else []
 
 
 class RankOutput:
     """Takes one rank's output to its own file, to the merged log and to whoever watches."""
 
-    def __init__(self, rank: int, own: AppendFile, merged: AppendFile, on_line: Callable[[int, bytes], None]) -> None:
-        self._rank, self._own, self._merged, self._on_line = rank, own, merged, on_line
+    def __init__(
+        self,
+        rank: int,
+        own: AppendFile,
+        merged: AppendFile,
+        on_line: Callable[[int, bytes], None],
+        on_bar: Callable[[int, bytes], None] | None = None,
+    ) -> None:
+        self._rank, self._own, self._merged, self._on_line, self._on_bar = rank, own, merged, on_line, on_bar
         self._cutter = LineCutter()
         self._tail = b""
 
@@ -75,6 +116,8 @@ class RankOutput:
         self._own.write(data)
         self._tail = (self._tail + data)[-TAIL_BYTES:]
         self._merge(self._cutter.feed(data))
+        if self._on_bar is not None and (state := self._cutter.bar()) is not None:
+            self._on_bar(self._rank, state)
 
     def tail(self) -> bytes:
         """Return the last of what the rank printed in this attempt."""
@@ -113,6 +156,25 @@ def read_ready(fd: int, most_bytes: int) -> tuple[bytes, bool]:
             chunks.append(chunk)
             size += len(chunk)
     return b"".join(chunks), False
+
+
+def _open_append(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+
+
+def _last_state(line: bytes) -> bytes:
+    """Return what a bar showed last; a line with fewer than two returns in it is no bar and stays as it is."""
+    if line.rstrip(b"\r").count(b"\r") < 2:
+        return line
+    states = [state for state in line.split(b"\r") if state.strip()]
+    return states[-1] if states else b""
+
+
+def _shorten(rest: bytes) -> bytes:
+    """Keep the last two states of a bar that has no end yet."""
+    if rest.count(b"\r") <= 4:
+        return rest
+    return b"\r\r" + b"\r".join(rest.split(b"\r")[-3:])
 
 
 def _cut(line: bytes) -> list[bytes]:

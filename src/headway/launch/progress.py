@@ -34,6 +34,10 @@ class RestartBudget:
         self._step, self._committed = max(step, self._step), max(saved, self._committed)
         return self.wasted < self.limit
 
+    def wait_s(self) -> float:
+        """Return how long to wait before the next attempt: not at all after progress, then 1, 2, 4 … 30 s."""
+        return min(30.0, 2.0 ** (self.wasted - 1)) if self.wasted else 0.0
+
 
 class StallWatch:
     """Notices when no rank's heartbeat has moved for much longer than a step usually takes."""

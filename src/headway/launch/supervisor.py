@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import selectors
 import signal
@@ -12,20 +13,26 @@ from pathlib import Path
 from typing import Any, Final
 
 from headway.diagnose import Diagnosis, ExitStatus
+from headway.hook import read_error
 from headway.launch.attempt import DRAIN_BYTES, Attempt, OutputTargets, RankProcess, fork_attempt
 from headway.launch.blame import evidence_window_s, incident_facts
+from headway.launch.claims import Claims
+from headway.launch.hangs import HangWatch
 from headway.launch.job import Job
 from headway.launch.lease import RENEW_S, Lease
 from headway.launch.oom import count_oom_kills
-from headway.launch.outcome import Incident, Observer, Outcome, SilentObserver, State
+from headway.launch.outcome import BarObserver, Incident, Observer, Outcome, SilentObserver, State
 from headway.launch.output import AppendFile, merge_lines
+from headway.launch.ports import choose_port
 from headway.launch.processes import descendants, kill_all, sweep
 from headway.launch.progress import RestartBudget, StallWatch
 from headway.launch.signals import SignalInbox
 from headway.launch.terminal import leave_terminal
-from headway.launch.verdict import Reach, Stop, add_signal, judge
+from headway.launch.verdict import Reach, Stop, Verdict, add_signal, judge
+from headway.launch.verdict_foreign import Scene, judge_foreign
 from headway.launch.warm import Nursery
-from headway.telemetry import Beat, Event, EventLog, read_beat, read_events
+from headway.launch.watching import ForeignWatch, HeartbeatWatch, Watch
+from headway.telemetry import Beat, Event, EventLog, read_events
 
 _TICK_S: Final = 0.1
 _DEATH_S: Final = 10.0
@@ -49,6 +56,11 @@ class Supervisor:
         self._steps = self._committed or 0
         self._budget = RestartBudget(job.restarts, self._committed)
         self._stall = StallWatch()
+        self._claims = Claims(job.run.name)
+        foreign = ForeignWatch(job.run) if job.foreign is not None else None
+        self._watch_ranks: Watch = foreign or HeartbeatWatch(job.run)
+        self._hangs = HangWatch(job, foreign) if foreign is not None else None
+        self._restart_at: float | None = None
         self._attempts = 0
         self._attempt: Attempt | None = None
         self._stop: Stop | None = None
@@ -57,7 +69,10 @@ class Supervisor:
         self._next_tick = self._next_renewal = 0.0
         self._selector = selectors.DefaultSelector()
         self._targets = OutputTargets(
-            merged=AppendFile(job.run.log, self._on_gap), on_gap=self._on_gap, on_line=self._on_line
+            merged=AppendFile(job.run.log, self._on_gap, job.log_bytes),
+            on_gap=self._on_gap,
+            on_line=self._on_line,
+            on_bar=self._on_bar,
         )
 
     def supervise(self) -> Outcome:
@@ -79,6 +94,8 @@ class Supervisor:
             self._attempt.signal(signal.SIGKILL)
             self._attempt.close()
         self.nursery.close()
+        self._watch_ranks.close()
+        self._claims.release()
         self._selector.close()
         self._targets.merged.close()
 
@@ -153,7 +170,7 @@ class Supervisor:
             self._watch(rank.report_fd, _NEXT, partial(self._on_reports, rank))
             self._watch(rank.output_fd, _LAST, partial(self._on_output, rank))
         if self._stop is not None:
-            attempt.signal(signal.SIGKILL if self._stop.is_now else signal.SIGTERM)
+            attempt.signal(signal.SIGKILL if self._stop.is_now else self._polite_signal(self._stop))
 
     def _on_fork_failed(self, message: dict[str, Any]) -> None:
         assert self._attempt is not None
@@ -183,11 +200,27 @@ class Supervisor:
             rank.status = ExitStatus(code=code)
         else:
             rank.status = ExitStatus(signal=-code, is_oom_kill=self._is_oom_kill(self._attempt))
+        if self._job.foreign is not None:
+            self._hear_foreign_end(rank, self._attempt)
         if rank.has_finished():
             rank.failed_at = None
         else:
             rank.failed_at = rank.failed_at or time.monotonic()
             self._on_failure(rank)
+
+    def _hear_foreign_end(self, rank: RankProcess, attempt: Attempt) -> None:
+        """A foreign rank reports nothing: exit code 0 is its word that it is done, the hook has kept its exception."""
+        assert rank.status is not None
+        if rank.status.code == 0:
+            beat = self._beats(attempt)[rank.rank]
+            rank.finished = {"state": "done", "step": beat.step if beat is not None else 0}
+            rank.ended_at = time.monotonic()
+            return
+        told = read_error(self._run.rank(rank.rank), attempt.number)
+        if told is not None and told.get("pid") == rank.pid and rank.error is None:
+            rank.error = told
+            # The same clock as ours, and earlier than the death: a process may take long to leave after its exception.
+            rank.failed_at = min(rank.failed_at or math.inf, told["monotonic_ns"] / 1e9)
 
     def _on_reports(self, rank: RankProcess) -> None:
         reports, is_over = rank.read_reports()
@@ -219,7 +252,14 @@ class Supervisor:
             self._selector.unregister(rank.output_fd)
 
     def _on_line(self, rank: int, line: bytes) -> None:
+        self._watch_ranks.line(rank, line)
         self._show(lambda: self._observer.line(rank, line))
+
+    def _on_bar(self, rank: int, state: bytes) -> None:
+        self._watch_ranks.line(rank, state)
+        if isinstance(self._observer, BarObserver):
+            observer = self._observer
+            self._show(lambda: observer.bar(rank, state))
 
     def _on_gap(self, path: Path, err: OSError) -> None:
         self.emit("warning", code="launch/log-gap", facts={"path": str(path), "why": str(err)})
@@ -227,7 +267,7 @@ class Supervisor:
     def _on_failure(self, rank: RankProcess) -> None:
         attempt = self._attempt
         assert attempt is not None and rank.failed_at is not None
-        until = rank.failed_at + evidence_window_s(rank)
+        until = time.monotonic() + evidence_window_s(rank)
         if attempt.evidence_until is None or until < attempt.evidence_until:
             attempt.evidence_until = until
 
@@ -259,7 +299,10 @@ class Supervisor:
         if self._outcome is not None:
             return
         if attempt is None:
-            if self._stop is not None:
+            if self._restart_at is not None and now >= self._restart_at:
+                self._restart_at = None
+                self._restart()
+            elif self._stop is not None:
                 why = "launch/stopped-now" if self._attempts else "launch/interrupted-early"
                 self._end("interrupted", self._stop.exit_code, why, {"step": self._steps})
         elif not attempt.is_whole:
@@ -280,7 +323,7 @@ class Supervisor:
 
     def _timeout_s(self) -> float:
         now = time.monotonic()
-        marks = [self._next_tick]
+        marks = [self._next_tick] if self._restart_at is None else [self._next_tick, self._restart_at]
         if self._attempt is not None and self._attempt.evidence_until is not None and self._attempt.killed_at is None:
             marks.append(self._attempt.evidence_until)
         return max(0.0, min(marks) - now)
@@ -293,20 +336,38 @@ class Supervisor:
             return
         beats = self._beats(self._attempt)
         self._show(lambda: self._observer.tick(beats))
+        if self._hangs is not None:
+            self._look_for_hang(self._attempt, self._hangs)
+            return
         quiet_s = self._stall.look(beats, time.monotonic_ns())
         if quiet_s is not None:
             self.emit("warning", code="launch/quiet", facts={"seconds": round(quiet_s)})
 
+    def _look_for_hang(self, attempt: Attempt, hangs: HangWatch) -> None:
+        found = hangs.look(attempt)
+        if found is None or attempt.evidence_until is not None or self._stop is not None:
+            return
+        assert self._job.foreign is not None
+        policy = self._job.foreign.on_hang
+        self.emit("hang", attempt=attempt.number, policy=policy, **found.to_json())
+        if policy != "wait":
+            attempt.hang = found
+            self._kill(attempt, time.monotonic())
+
     def _beats(self, attempt: Attempt) -> list[Beat | None]:
-        beats = [read_beat(self._run.heartbeat(rank.rank)) for rank in attempt.ranks]
-        return [beat if beat is not None and beat.attempt == attempt.number else None for beat in beats]
+        return self._watch_ranks.beats(attempt)
 
     # --- what follows ---
 
     def _begin_attempt(self) -> None:
         self._number += 1
         self._attempts += 1
-        self._attempt = fork_attempt(self._job, self._number, self.nursery, self._targets, count_oom_kills())
+        port = None
+        if self._job.foreign is not None:
+            self._claims.release("port-")
+            port = choose_port(self._claims)
+        self._watch_ranks.begin(self._number)
+        self._attempt = fork_attempt(self._job, self._number, self.nursery, self._targets, count_oom_kills(), port)
         self._lease.record(self._number)
 
     def _ask_to_stop(self, signum: int) -> None:
@@ -316,7 +377,12 @@ class Supervisor:
         self._stop = stop
         self.emit("stop_requested", why=signal.Signals(signum).name, now=stop.is_now)
         if self._attempt is not None and self._attempt.is_whole and not stop.is_now:
-            self._attempt.signal(signal.SIGTERM)
+            self._attempt.signal(self._polite_signal(stop))
+
+    def _polite_signal(self, stop: Stop) -> int:
+        """Return what asks a rank to stop: our own engine knows SIGTERM, a foreign script what was sent to us."""
+        is_foreign = self._job.foreign is not None and stop.signum in (signal.SIGINT, signal.SIGTERM)
+        return stop.signum if is_foreign else signal.SIGTERM
 
     def _kill(self, attempt: Attempt, now: float) -> None:
         attempt.killed_at = now
@@ -342,16 +408,25 @@ class Supervisor:
             kill_all(descendants(self.nursery.process.pid))
         reach = self._read_reach(attempt)
         self._steps = reach.steps
-        verdict = judge(attempt, reach, stop=self._stop, budget=self._budget, found=found)
+        verdict = self._judge(attempt, reach, found)
         self._let_go(attempt)
         if verdict.state is not None:
             facts = {"grace": f"{self._job.grace_s:g}", **verdict.facts}
             self._end(verdict.state, verdict.exit_code, verdict.why, facts, verdict.incident)
         else:
             # New ranks are ordered first; the history, which waits for the disk, is written while they are forked.
-            self._failed_at = min(rank.failed_at for rank in attempt.ranks if rank.failed_at is not None)
-            self._restart()
+            self._failed_at = min(
+                (rank.failed_at for rank in attempt.ranks if rank.failed_at is not None), default=None
+            )
+            self._restart_later()
         self._tell_end(attempt, verdict.how, verdict.incident)
+
+    def _judge(self, attempt: Attempt, reach: Reach, found: Diagnosis | None) -> Verdict:
+        if self._job.foreign is None:
+            return judge(attempt, reach, stop=self._stop, budget=self._budget, found=found)
+        assert isinstance(self._watch_ranks, ForeignWatch)
+        scene = Scene(job=self._job, attempt=attempt, reach=reach, watch=self._watch_ranks)
+        return judge_foreign(scene, stop=self._stop, budget=self._budget, found=found)
 
     def _conclude_import(self, traceback: str) -> None:
         """The ranks' interpreter cannot be used: nothing was started, and nothing is tried again."""
@@ -368,6 +443,14 @@ class Supervisor:
         )
         self.emit("incident", **incident_facts(incident))
         self._end("failed", 5, code, facts, incident)
+
+    def _restart_later(self) -> None:
+        """Start again at once; a foreign program that has just gained nothing waits, each time twice as long."""
+        wait_s = self._budget.wait_s() if self._job.foreign is not None else 0.0
+        if wait_s:
+            self._restart_at = time.monotonic() + wait_s
+        else:
+            self._restart()
 
     def _restart(self) -> None:
         if self.nursery.is_ready and self.nursery.process.poll() is None:

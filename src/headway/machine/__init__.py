@@ -3,17 +3,21 @@
 Nothing here imports a framework, and a machine without GPUs, drivers or torch is described like any other.
 """
 
+from headway.machine.batch import judge_batch, try_batch
+from headway.machine.data import judge_data
 from headway.machine.devices import describe_holders, is_free, pick_devices
 from headway.machine.dumps import Dump, read_dump
 from headway.machine.findings import judge_machine
 from headway.machine.gpus import FirstOf, GpuDriver, GpuReading, RecordedDriver
 from headway.machine.inspect import inspect_machine
+from headway.machine.mindspore import MindSpore, check_mindspore, read_mindspore
 from headway.machine.models import GpuModel, find_model, gpu_models
 from headway.machine.nvml import NvmlDriver
 from headway.machine.record import Finding, Framework, Gpu, GpuHealth, GpuProcess, Level, MachineReport, Npu
 from headway.machine.recorded import gpus_of, judge_dump
 from headway.machine.smi import SmiDriver, parse_smi
-from headway.machine.standin import make_machine, read_stand_in, stand_in, values_of
+from headway.machine.smoke import RankAnswer, RankRunner, judge_answers, try_ranks
+from headway.machine.standin import find_machine, make_machine, read_stand_in, stand_in, values_of, with_findings
 
 __all__ = [
     "Dump",
@@ -28,23 +32,35 @@ __all__ = [
     "GpuReading",
     "Level",
     "MachineReport",
+    "MindSpore",
     "Npu",
     "NvmlDriver",
+    "RankAnswer",
+    "RankRunner",
     "RecordedDriver",
     "SmiDriver",
+    "check_mindspore",
     "describe_holders",
+    "find_machine",
     "find_model",
     "gpu_models",
     "gpus_of",
     "inspect_machine",
     "is_free",
+    "judge_answers",
+    "judge_batch",
+    "judge_data",
     "judge_dump",
     "judge_machine",
     "make_machine",
     "parse_smi",
     "pick_devices",
     "read_dump",
+    "read_mindspore",
     "read_stand_in",
     "stand_in",
+    "try_batch",
+    "try_ranks",
     "values_of",
+    "with_findings",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from headway.config import RunConfig
@@ -49,6 +49,11 @@ def judge_machine(report: MachineReport, config: RunConfig | None = None) -> tup
         *_judge_tries(report),
         *_judge_environment(report),
     ]
+    return sort_findings(findings)
+
+
+def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return the findings, what stops the run first, what is well last."""
     order = ("stop", "warn", "note", "ok")
     return tuple(sorted(findings, key=lambda finding: order.index(finding.level)))
 
@@ -77,12 +82,12 @@ def _judge_framework(report: MachineReport) -> Iterator[Finding]:
         yield from judge_company(found.torch, numpy=found.numpy, python=found.python_version)
         kinds = {(gpu.name, capability_of(gpu)) for gpu in report.gpus if not gpu.lost}
         for name, capability in sorted(kinds, key=str):
-            yield from judge_build(found.cuda, name, capability)
+            yield from judge_build(found.torch, found.cuda, name, capability)
 
 
 def _judge_health(report: MachineReport) -> Iterator[Finding]:
     """Yield what is wrong with the devices themselves, their links and their driver."""
-    yield from judge_gpus(report.gpus)
+    yield from judge_gpus(report.gpus, lists_processes=report.lists_processes)
     if report.gpus:
         yield from judge_driver(report.gpu_driver, report.gpu_driver_cuda)
         yield from judge_links(Counter(report.links.values()))

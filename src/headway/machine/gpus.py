@@ -90,6 +90,6 @@ def describe_process(pid: int) -> tuple[str | None, str | None]:
 def age_of(pid: int) -> float | None:
     """Return seconds since a process was started; None when it cannot be seen from here."""
     try:
-        return max(0.0, time.time() - psutil.Process(pid).create_time())
+        return max(0.0, time.time() - float(psutil.Process(pid).create_time()))
     except psutil.Error:
         return None

@@ -58,7 +58,8 @@ def _group(gpus: Sequence[Gpu], level: Level, code: str, say: Say) -> Iterator[F
 
 
 def _list(gpus: Sequence[Gpu]) -> str:
-    return ", ".join(str(gpu.index) for gpu in gpus)
+    # Without blanks: the same text stands behind `nvidia-smi -i`.
+    return ",".join(str(gpu.index) for gpu in gpus)
 
 
 def _hot(gpu: Gpu) -> dict[str, str] | None:
@@ -165,6 +166,17 @@ def _when(flag: Callable[[Gpu], object]) -> Say:
     return lambda gpu: {} if flag(gpu) else None
 
 
+def _narrow(gpu: Gpu) -> dict[str, str] | None:
+    have, most = gpu.health.pcie_width, gpu.health.pcie_width_max
+    # Generations fall when a GPU rests, lanes do not.
+    return {"have": str(have), "most": str(most)} if have and most and have < most else None
+
+
+def _fabric(gpu: Gpu) -> dict[str, str] | None:
+    state = gpu.health.fabric
+    return {"what": state} if state and state.lower() in ("in progress", "not started") else None
+
+
 def _broken(gpu: Gpu) -> dict[str, str] | None:
     return {"what": ", ".join(gpu.health.broken)} if gpu.health.broken else None
 
@@ -185,6 +197,7 @@ _RULES: tuple[tuple[Level, str, Say], ...] = (
     ("warn", "machine/gpu-remap-pending", _when(lambda gpu: gpu.health.remap_pending)),
     ("warn", "machine/gpu-pages-pending", _when(lambda gpu: gpu.health.pages_pending)),
     ("warn", "machine/gpu-needs", _recovery),
+    ("warn", "machine/gpu-fabric", _fabric),
     ("warn", "machine/gpu-sensor-broken", _broken),
     ("warn", "machine/gpu-throttled", _throttled),
     ("warn", "machine/gpu-hot", _hot),
@@ -192,6 +205,7 @@ _RULES: tuple[tuple[Level, str, Say], ...] = (
     ("note", "machine/gpu-corrected", _corrected),
     ("note", "machine/gpu-pages-retired", _retired),
     ("note", "machine/gpu-power-capped", _power_capped),
+    ("note", "machine/gpu-pcie-narrow", _narrow),
     ("note", "machine/gpu-ecc-pending", _when(lambda gpu: gpu.health.ecc_pending)),
     ("note", "machine/gpu-ecc-off", _when(lambda gpu: gpu.health.ecc is False)),
     ("note", "machine/gpu-no-bf16", _no_bf16),

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from headway.machine.record import Finding
 
 _NATIVE = {
+    352: "7.5", 367: "8.0", 375: "8.0", 384: "9.0", 390: "9.1", 396: "9.2",
     410: "10.0", 418: "10.1", 430: "10.2", 440: "10.2", 450: "11.0", 455: "11.1", 460: "11.2", 465: "11.3", 470: "11.4",
     495: "11.5", 510: "11.6", 515: "11.7", 520: "11.8", 525: "12.0", 530: "12.1", 535: "12.2", 545: "12.3", 550: "12.4",
     555: "12.5", 560: "12.6", 565: "12.7", 570: "12.8", 575: "12.9", 580: "13.0", 590: "13.1", 595: "13.2", 610: "13.3",
@@ -34,6 +35,8 @@ def parse_version(text: str | None) -> tuple[int, int] | None:
 
 def judge_driver(driver: str | None, cuda: str | None, *, smi: str | None = None) -> Iterator[Finding]:
     """Yield what is wrong with a driver by itself: too old for any current torch, or mixed with other parts."""
+    # Drivers before 410 do not print which CUDA they serve; their branch tells.
+    cuda = cuda or (native_cuda(driver) if (parse_version(driver) or (999, 0)) < (410, 0) else None)
     serves = parse_version(cuda)
     if serves is not None and serves < LEAST_CUDA:
         facts = {"driver": driver or "n/a", "serves": cuda or "n/a", "need": ".".join(map(str, LEAST_CUDA))}
@@ -103,17 +106,24 @@ def judge_company(torch: str | None, *, numpy: str | None, python: str | None) -
         yield Finding(code="machine/python-pair", level="warn", facts=facts)
 
 
-def judge_build(torch_cuda: str | None, name: str | None, capability: tuple[int, int] | None) -> Iterator[Finding]:
+def judge_build(
+    torch: str | None, torch_cuda: str | None, name: str | None, capability: tuple[int, int] | None
+) -> Iterator[Finding]:
     """Yield a GPU for which this build of torch has no kernels."""
     built = parse_version(torch_cuda)
     if built is None or capability is None:
         return
-    least = (7, 5) if built[0] >= 13 else (7, 0) if built >= _NEWEST_GPUS_CUDA else (5, 0)
+    # pytorch/pytorch#157517 and #172352: wheels for CUDA 12.8 lost Pascal with torch 2.8 and Volta with 2.11.
+    no_volta = built[0] >= 13 or (built >= _NEWEST_GPUS_CUDA and (parse_version(torch) or (0, 0)) >= (2, 11))
+    least = (7, 5) if no_volta else (7, 0) if built >= _NEWEST_GPUS_CUDA else (5, 0)
     is_new = capability >= _NEWEST_GPUS and built < _NEWEST_GPUS_CUDA
     if capability < least or is_new:
         facts = {"name": name or "n/a", "capability": ".".join(map(str, capability)), "cuda": torch_cuda or "n/a"}
         facts["use"] = "cu128" if is_new else "cu126"
-        yield Finding(code="machine/gpu-not-in-build", level="stop", facts=facts)
+        # CUDA 13 has dropped what came before Turing, and no older CUDA knows Blackwell; between them it is the makers
+        # of the wheel who choose, and another wheel may have chosen otherwise.
+        is_sure = is_new or built[0] >= 13
+        yield Finding(code="machine/gpu-not-in-build", level="stop" if is_sure else "warn", facts=facts)
 
 
 def judge_p2p_driver(driver: str | None, names: Sequence[str]) -> Iterator[Finding]:

@@ -5,7 +5,6 @@ library of an old Python and must not import from this package.
 """
 
 import ast
-import importlib.metadata
 import importlib.util
 import json
 import os
@@ -36,11 +35,17 @@ def describe_torch():
 
 def installed_version(name):
     # type: (str) -> str | None
-    """Return a package's version from its metadata, without importing it."""
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
+    """Return a package's version, from the name of its metadata folder: importlib.metadata takes 20 ms to import."""
+    for place in sys.path:
+        try:
+            names = os.listdir(place or ".")
+        except OSError:
+            continue
+        for folder in names:
+            head, _, tail = folder.partition("-")
+            if head.lower() == name and tail.endswith((".dist-info", ".egg-info")):
+                return tail.rpartition(".")[0]
+    return None
 
 
 if __name__ == "__main__":

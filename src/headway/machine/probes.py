@@ -1,4 +1,4 @@
-"""What only a try can tell: room for a file of real size, a listening socket, the disk's clock, an answering tracker."""
+"""What only a try can tell: room for a file of real size, a listening socket, the disk's clock, a tracker."""
 
 from __future__ import annotations
 

@@ -71,6 +71,10 @@ class GpuHealth:
     """Sensors that answer with an error."""
     driver_model: str | None = None
     """`WDDM` under Windows and WSL."""
+    pcie_width: int | None = None
+    pcie_width_max: int | None = None
+    fabric: str | None = None
+    """State of the NVSwitch fabric: `Completed`, or still `In Progress`."""
     recovery: str | None = None
     """What the driver asks for: `Reset`, `Reboot`, `Drain P2P`."""
 
@@ -193,6 +197,8 @@ class MachineReport:
     """The GPUs a rank would see, in the order it would see them."""
     hidden_gpus: int = 0
     """GPUs taken out of sight by CUDA_VISIBLE_DEVICES."""
+    lists_processes: bool = True
+    """Whether the source tells who is on a GPU; else nothing follows from an empty list."""
     npus: tuple[Npu, ...] = ()
     npu_driver: str | None = None
     """Version of npu-smi."""

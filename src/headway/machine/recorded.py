@@ -9,6 +9,7 @@ from typing import Any
 
 from headway.machine.devices import describe_holders, is_free
 from headway.machine.dumps import Dump, Facts, bytes_of
+from headway.machine.findings import sort_findings
 from headway.machine.judge_gpus import judge_gpus
 from headway.machine.judge_host import judge_cores, judge_limits, judge_memory, judge_mount, judge_shm
 from headway.machine.judge_kernel import judge_oom, judge_xids
@@ -130,6 +131,9 @@ def _health(one: Facts, errors: list[str], num_mig: int | None) -> GpuHealth:
         max_sm_clock_mhz=_whole(one.get("max_sm_clock_mhz")),
         broken=tuple(errors) if len(errors) < 4 else (),
         driver_model=one.get("driver_model"),
+        pcie_width=_whole(one.get("pcie_width")),
+        pcie_width_max=_whole(one.get("pcie_width_max")),
+        fabric=one.get("fabric_state"),
         recovery=one.get("recovery_action"),
     )
 
@@ -181,8 +185,7 @@ def judge_dump(dump: Dump) -> tuple[Finding, ...]:
     found = [finding for kind, facts in dump.parts.items() if kind in _JUDGES for finding in _JUDGES[kind](facts)]
     found += [*_judge_toolkit(dump), *_judge_recorded_gpus(dump)]
     unique = {(one.code, tuple(sorted(one.facts.items()))): one for one in found}
-    order = ("stop", "warn", "note", "ok")
-    return tuple(sorted(unique.values(), key=lambda one: order.index(one.level)))
+    return sort_findings(unique.values())
 
 
 def _judge_recorded_gpus(dump: Dump) -> Iterator[Finding]:
@@ -202,9 +205,10 @@ def _judge_recorded_gpus(dump: Dump) -> Iterator[Finding]:
                 "total": size(gpu.total_bytes),
             }
             yield Finding(code="machine/gpu-busy", level="warn", facts=facts)
-    models = {(gpu.name, (gpu.total_bytes or 0) >> 30) for gpu in gpus}
+    here = [gpu for gpu in gpus if not gpu.lost]
+    models = {(gpu.name, (gpu.total_bytes or 0) >> 30) for gpu in here}
     if len(models) > 1:
-        names = ", ".join(f"{gpu.index} {gpu.name or 'n/a'}" for gpu in gpus)
+        names = ", ".join(f"{gpu.index} {gpu.name or 'n/a'}" for gpu in here)
         yield Finding(code="machine/gpus-differ", level="warn", facts={"list": names})
 
 
@@ -239,11 +243,9 @@ def _judge_query(facts: Facts) -> Iterator[Finding]:
 
 
 def _judge_q(facts: Facts) -> Iterator[Finding]:
-    """Yield the errors of an excerpt that names no GPU."""
-    if "gpus" in facts or not facts.get("ecc"):
-        return
-    nonzero = {f"{when}.{what}": num for when, kinds in facts["ecc"].items() for what, num in kinds.items()}
-    yield from judge_gpus([Gpu(index=0, physical=0, health=_health({"ecc_nonzero": nonzero}, [], None))])
+    """Yield what is wrong in an excerpt that names no GPU."""
+    if "gpus" not in facts:
+        yield from judge_gpus([Gpu(index=0, physical=0, health=_health(facts, [], None))])
 
 
 def _judge_vgpu(facts: Facts) -> Iterator[Finding]:

@@ -3,23 +3,58 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from headway.config import RunConfig
-from headway.errors import CheckError
+from headway.errors import CheckError, UsageError
 from headway.machine.dumps import Dump, bytes_of, read_dump
-from headway.machine.findings import judge_machine
+from headway.machine.findings import judge_machine, sort_findings
+from headway.machine.inspect import inspect_machine
 from headway.machine.judge_npus import npus_from
 from headway.machine.models import make_gpus, parse_wanted
 from headway.machine.record import Finding, Framework, MachineReport
 from headway.machine.recorded import driver_of, gpus_of, judge_dump
+from headway.units import size
 
 _USUAL_CUDA = "12.8"
 """CUDA of the torch a new GPU machine is set up with, when its driver is not told."""
+_CORES_A_GPU = 8
+_MEMORY_SHARE = 2.0
+"""Hosts sold with GPUs have at least eight cores and twice the GPU's memory for each."""
 _KEYS = {"host", "cores", "framework"}
+
+
+def find_machine(
+    out: Path,
+    config: RunConfig | None = None,
+    *,
+    record: Path | None = None,
+    wanted: str | None = None,
+    deep: bool = False,
+    checkpoint_bytes: int | None = None,
+) -> MachineReport:
+    """Return the machine a command is about: this one, a recorded one (`--machine`), or one wished for (`--on`)."""
+    if record is not None and wanted is not None:
+        raise UsageError("machine/on-and-machine")
+    deep = deep and record is None and wanted is None
+    here = inspect_machine(out, config=config, deep=deep, checkpoint_bytes=checkpoint_bytes)
+    if wanted is not None:
+        return make_machine(wanted, here, config)
+    if record is None:
+        return here
+    if str(record) == "-":
+        return read_stand_in(sys.stdin.read(), "-", here, config)
+    return stand_in(record, here, config)
+
+
+def with_findings(report: MachineReport, more: Iterable[Finding]) -> MachineReport:
+    """Return the machine with further findings, what stops the run first."""
+    return replace(report, findings=sort_findings((*report.findings, *more)))
 
 
 def stand_in(path: Path, here: MachineReport, config: RunConfig | None = None) -> MachineReport:
@@ -53,6 +88,7 @@ def read_stand_in(text: str, source: str, here: MachineReport, config: RunConfig
 def make_machine(wanted: str, here: MachineReport, config: RunConfig | None = None) -> MachineReport:
     """Return this machine with other GPUs, `8xH20`: idle, healthy, and with a torch that can use them."""
     count, model = parse_wanted(wanted)
+    memory = int(_MEMORY_SHARE * count * model.memory_gib * (1 << 30))
     report = replace(
         here,
         stands_in=f"{count} × {model.name}",
@@ -66,17 +102,24 @@ def make_machine(wanted: str, here: MachineReport, config: RunConfig | None = No
         links={},
         p2p={},
         kernel_log=None,
+        cores=max(here.cores, _CORES_A_GPU * count),
+        cores_host=max(here.cores_host or 0, _CORES_A_GPU * count),
+        memory_bytes=max(here.memory_bytes, memory),
+        memory_free_bytes=max(here.memory_free_bytes, memory),
+        shm_bytes=max(here.shm_bytes or 0, memory // 2),
+        shm_free_bytes=max(here.shm_free_bytes or 0, memory // 2),
         environment=_without_choice(here),
     )
     report = replace(report, framework=_framework(Dump({}), report))
-    return replace(report, findings=_judge(report, config, ()))
+    facts = {"source": report.stands_in or "n/a", "cores": str(report.cores), "memory": size(report.memory_bytes)}
+    wished = Finding(code="machine/wished", level="note", facts=facts)
+    return replace(report, findings=sort_findings((wished, *judge_machine(report, config))))
 
 
 def _judge(report: MachineReport, config: RunConfig | None, more: tuple[Finding, ...]) -> tuple[Finding, ...]:
     source = Finding(code="machine/stands-in", level="note", facts={"source": report.stands_in or "n/a"})
     known = {(one.code, tuple(sorted(one.facts.items()))): one for one in (*judge_machine(report, config), *more)}
-    order = ("stop", "warn", "note", "ok")
-    return (source, *sorted(known.values(), key=lambda one: order.index(one.level)))
+    return sort_findings((source, *known.values()))
 
 
 def _machine_json(text: str, source: str) -> MachineReport | None:
@@ -100,6 +143,7 @@ def values_of(dump: Dump) -> dict[str, Any]:
     if gpus or trouble or driver:
         values |= {"gpus": gpus, "gpu_source": "recorded", "gpu_driver": driver, "gpu_driver_cuda": cuda}
         values |= {"hidden_gpus": 0, "links": {}, "p2p": {}, "kernel_log": None}
+        values["lists_processes"] = bool({"nvidia_smi", "nvidia_smi_q"} & set(dump.kinds))
         values["gpu_trouble"] = trouble["error_class"].replace("_", " ") if trouble and not gpus else None
     npus = dump.parts.get("npu_smi", {})
     if "npus" in npus:

@@ -320,10 +320,13 @@ TEXTS: dict[str, Text] = {
         en="step of the checkpoint; default: the newest that verifies, for verify all",
         zh="检查点的步数；默认为通过校验的最新一个，verify 默认为全部",
     ),
-    "checkpoint/option-format": Text(en="form of the weights", zh="权重的格式"),
+    "checkpoint/option-format": Text(
+        en="form of the weights; folder: checkpoint-N/ with config.json and, where there is one, ema/",
+        zh="权重的格式；folder：checkpoint-N/，内有 config.json，有滑动平均时还有 ema/",
+    ),
     "checkpoint/option-out": Text(
-        en="file for safetensors, folder for pt; default: export/ in the run directory",
-        zh="safetensors 为文件，pt 为目录；默认位于训练目录的 export/",
+        en="file for safetensors, folder for pt and folder; default: export/ in the run directory",
+        zh="safetensors 为文件，pt 和 folder 为目录；默认位于训练目录的 export/",
     ),
     "checkpoint/option-select": Text(en="weights, or their moving average", zh="权重，或其滑动平均"),
     "checkpoint/option-keep-last": Text(

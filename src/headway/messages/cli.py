@@ -39,6 +39,7 @@ Example:
     ),
     # one line a command
     "cli/line-train": Text(en="check, plan, launch, train, report", zh="检查、规划、启动、训练、出报告"),
+    "cli/line-run": Text(en="supervise any launch line or script", zh="监控运行任意启动命令或脚本"),
     "cli/line-resume": Text(en="go on with a run from its newest good checkpoint", zh="从最新的完好检查点继续训练"),
     "cli/line-check": Text(en="look at this machine", zh="检查本机"),
     "cli/line-plan": Text(
@@ -73,6 +74,9 @@ Example:
     "cli/new-made": Text(
         en="{folder} is ready: the commands of the {recipe} guide work there",
         zh="{folder} 已就绪：{recipe} 指南里的命令可以在其中原样运行",
+    ),
+    "cli/line-adopt": Text(
+        en="understand an old launch line, script or guide", zh="读懂旧的启动命令、脚本或指南"
     ),
     "cli/line-completion": Text(en="shell completion for bash, zsh, fish", zh="bash、zsh、fish 的命令补全"),
     # options that several commands have

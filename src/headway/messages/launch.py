@@ -114,4 +114,20 @@ TEXTS: dict[str, Text] = {
         en="the supervisor itself failed: {text}",
         zh="监控进程自身出错：{text}",
     ),
+    "launch/foreign-stopped": Text(
+        en="stopped on request near step {step}",
+        zh="已按要求停止（约第 {step} 步）",
+    ),
+    "launch/foreign-killed": Text(
+        en="stopped near step {step}; it did not end by itself and was killed",
+        zh="已停止（约第 {step} 步）；程序没有自行结束，已被强制终止",
+        en_hint="--grace gives it more time",
+        zh_hint="用 --grace 留出更多时间",
+    ),
+    "launch/foreign-no-progress": Text(
+        en="stopped for good: {restarts} restarts in a row came no further than step {step}",
+        zh="已彻底停止：连续重启 {restarts} 次都没有超过第 {step} 步",
+        en_hint="repair the cause, then start it again",
+        zh_hint="排除原因后重新启动",
+    ),
 }

@@ -20,7 +20,7 @@ TEXTS: dict[str, Text] = {
     "layoutmaster/backbone-not-set": Text(
         en="visual_backbone=clip needs weights, and backbone_path is null",
         zh="visual_backbone=clip 需要权重，但 backbone_path 为空",
-        en_hint="set task.backbone_path to a folder with config.json and model.safetensors, or task.visual_backbone=small",
+        en_hint="set task.backbone_path to a CLIP folder with model.safetensors, or task.visual_backbone=small",
         zh_hint="将 task.backbone_path 设为含 config.json 和 model.safetensors 的目录，或设 task.visual_backbone=small",
     ),
     "layoutmaster/jsonl": Text(
@@ -190,7 +190,7 @@ TEXTS: dict[str, Text] = {
         zh_hint='重新生成轨迹：python -m headway.recipes.layoutmaster.trajectory --data_root "{root}"',
     ),
     "layoutmaster/predicted": Text(
-        en="laid out {num} posters, mean IoU {iou}; each folder has prediction.json, before.png, after.png and target.png",
+        en="laid out {num} posters, mean IoU {iou}; each has prediction.json, before.png, after.png and target.png",
         zh="已为 {num} 张海报生成布局，平均 IoU {iou}；每个目录含 prediction.json、before.png、after.png 和 target.png",
     ),
     "layoutmaster/ignored-tracker": Text(
@@ -206,7 +206,7 @@ TEXTS: dict[str, Text] = {
         zh="默认使用所有空闲 GPU，每卡一个进程；parallel.gpus=1 只用一张。batch_size 仍是所有卡的总和",
     ),
     "layoutmaster/ignored-workers": Text(
-        en="images are decoded once into a file that ranks map, so no loader processes are needed; parallel.workers adds some",
+        en="images are decoded once into a mapped file, so no loader processes are needed; parallel.workers adds some",
         zh="图像只解码一次并映射到内存，无需数据加载进程；如仍需要，用 parallel.workers 设置每个进程的数量",
     ),
     "layoutmaster/ignored-min-lr": Text(
@@ -218,8 +218,8 @@ TEXTS: dict[str, Text] = {
         zh="保存间隔按步计而不是按轮：800 张海报、批大小 32 时，save.every=250 即 10 轮",
     ),
     "layoutmaster/ignored-save-dir": Text(
-        en="checkpoints are in the run directory; `headway ckpt export` writes best_model.pth where you like",
-        zh="检查点保存在训练目录中；headway ckpt export 可将 best_model.pth 写到任意位置",
+        en="checkpoints are in the run directory; `headway ckpt export` writes their weights where you like",
+        zh="检查点保存在训练目录中；headway ckpt export 可将权重导出到任意位置",
     ),
 }
 
@@ -240,14 +240,13 @@ KEYS: dict[str, str] = {
     "task.train_ratio": "按名字排序后用于训练的海报比例；其余留作验证。",
     "task.image_size": "骨干网络看到的元素图像边长（像素）。",
     "task.canvas_size": "所有海报缩放到的画布宽和高。",
-    "task.use_trajectory_dataset": "使用文件夹格式；不支持旧的 JSONL 格式。",
+    "task.use_trajectory_dataset": "使用目录格式；不支持旧的 JSONL 格式。",
     "task.num_timesteps": "扩散的总步数。",
     "task.beta_start": "第一步的噪声；用于 linear 调度。",
     "task.beta_end": "最后一步的噪声；用于 linear 调度。",
     "task.schedule_type": "噪声如何增长。",
     "task.prediction_type": "网络预测什么：干净布局或噪声；不设则 fixed 为 sample，original 为 epsilon。",
     "task.trajectory_steps": "生成器写出的轨迹点数。",
-    "task.loss": "七个损失项的系数。",
     "task.loss.noise": "网络预测量的 Huber 损失；原版不读取它，因此原版模式下必须为 1。",
     "task.loss.position": "边框的平方误差，加上一半的 1 - IoU。",
     "task.loss.layer": "层序的平方误差，加上 0.3 倍的两两次序交叉熵。",

@@ -192,6 +192,18 @@ TEXTS: dict[str, Text] = {
         en_hint="look at its fans and power cables before training: nvidia-smi -q -i {gpus}",
         zh_hint="训练前检查风扇和供电线：nvidia-smi -q -i {gpus}",
     ),
+    "machine/gpu-fabric": Text(
+        en="the NVSwitch fabric of GPU {gpus} is not up ({what}): CUDA refuses to start with error 802",
+        zh="GPU {gpus} 的 NVSwitch 互连尚未就绪（{what}）：CUDA 会以错误 802 拒绝启动",
+        en_hint="start its manager: sudo systemctl start nvidia-fabricmanager",
+        zh_hint="启动其管理服务：sudo systemctl start nvidia-fabricmanager",
+    ),
+    "machine/gpu-pcie-narrow": Text(
+        en="GPU {gpus} uses {have} of {most} PCIe lanes: batches and checkpoints are copied more slowly",
+        zh="GPU {gpus} 只用到 {most} 条 PCIe 通道中的 {have} 条：批次和检查点的拷贝会变慢",
+        en_hint="see how the slot is wired: sudo lspci -vv | grep -i lnksta",
+        zh_hint="查看插槽的接线：sudo lspci -vv | grep -i lnksta",
+    ),
     "machine/gpu-ecc-off": Text(
         en="ECC is off on GPU {gpus}: a flipped bit goes unseen into the weights",
         zh="GPU {gpus} 未启用 ECC：显存翻位会悄悄进入权重",
@@ -213,7 +225,7 @@ TEXTS: dict[str, Text] = {
     "machine/mig-empty": Text(
         en="GPU {gpus} is in MIG mode without any instance: no program can compute on it",
         zh="GPU {gpus} 处于 MIG 模式但没有任何实例：任何程序都用不了它",
-        en_hint="to have it whole: sudo nvidia-smi -i {gpus} -mig 0; to split it: sudo nvidia-smi mig -i {gpus} -cgi 0 -C",
+        en_hint="whole: sudo nvidia-smi -i {gpus} -mig 0; split: sudo nvidia-smi mig -i {gpus} -cgi 0 -C",
         zh_hint="要整卡使用：sudo nvidia-smi -i {gpus} -mig 0；或创建实例：sudo nvidia-smi mig -i {gpus} -cgi 0 -C",
     ),
     "machine/gpu-exclusive": Text(
@@ -339,7 +351,7 @@ TEXTS: dict[str, Text] = {
         zh_hint="重启；仍不行就重新插卡并检查供电线",
     ),
     "machine/cuda-compat": Text(
-        en="CUDA {shown} is shown over driver {driver}, which serves {native} itself: compatibility libraries are in use",
+        en="CUDA {shown} is shown over driver {driver}, which serves {native} itself: compatibility libraries are used",
         zh="驱动 {driver} 本身支持 CUDA {native}，却显示 {shown}：正在使用前向兼容库",
         en_hint="works on data-centre GPUs only; elsewhere update the driver",
         zh_hint="仅数据中心 GPU 支持这种方式；其他显卡需升级驱动",
@@ -375,7 +387,7 @@ TEXTS: dict[str, Text] = {
         zh_hint="二者只留其一，最好新建一个环境",
     ),
     "machine/vision-pair": Text(
-        en="torchvision {vision} is compiled for another torch than {torch} (wanted {want}): its operators fail to load",
+        en="torchvision {vision} is compiled for another torch than {torch} (wanted {want}): operators fail to load",
         zh="torchvision {vision} 不是为 torch {torch} 编译的（应为 {want}）：其算子会加载失败",
         en_hint="python -m pip install 'torchvision=={want}.*'",
         zh_hint="运行：python -m pip install 'torchvision=={want}.*'",
@@ -720,9 +732,31 @@ TEXTS: dict[str, Text] = {
         en="data is ready: {num} training samples",
         zh="数据已就绪：{num} 个训练样本",
     ),
+    "machine/batch-ok": Text(
+        en="a real batch of {num} samples came in {time}: {shapes}",
+        zh="已取到 {num} 个样本的真实批次，用时 {time}：{shapes}",
+    ),
+    "machine/batch-broken": Text(
+        en="the first batch holds numbers that are not finite: {names}",
+        zh="第一个批次含有非有限数值：{names}",
+        en_hint="look at the data behind task.*; training on it gives NaN at once",
+        zh_hint="检查 task.* 指向的数据；用它训练会立刻得到 NaN",
+    ),
+    "machine/batch-failed": Text(
+        en="the loader gave no batch: {why}",
+        zh="数据加载没有给出批次：{why}",
+        en_hint="see the whole error: headway train with the same words and --dry-run",
+        zh_hint="查看完整报错：用相同的参数运行 headway train 并加 --dry-run",
+    ),
     "machine/stands-in": Text(
         en="judged for another machine: {source}; what it does not tell (disk, memory, framework) is taken from here",
         zh="按另一台机器判断：{source}；其中没有的信息（磁盘、内存、框架）取自本机",
+    ),
+    "machine/wished": Text(
+        en="judged for {source} in a host of {cores} cores and {memory}; disk and framework are those of here",
+        zh="按 {source} 判断，主机假定为 {cores} 核、{memory} 内存；磁盘和框架取自本机",
+        en_hint="to judge a real one: headway check --machine nvidia-smi-q.txt",
+        zh_hint="要判断真实的机器：headway check --machine nvidia-smi-q.txt",
     ),
     "machine/smoke-ok": Text(
         en="{ranks} ranks met over {backend} and exchanged {size}: content right, {rate}/s",
@@ -816,12 +850,12 @@ TEXTS: dict[str, Text] = {
     ),
     # headway check
     "machine/help": Text(
-        en="Look at this machine: GPUs, memory, disk, limits, framework.\n\n"
+        en="Look at this machine: GPUs, memory, disk, limits, framework; with a config, also its data.\n\n"
         "Exit code 3 when something here would stop a run.\n\n"
-        "Example:\n  headway check\n  headway check --json | jq .findings",
-        zh="检查本机：GPU、内存、磁盘、限制、框架。\n\n"
+        "Example:\n  headway check\n  headway check run.yaml --smoke\n  headway check --machine nvidia-smi.txt",
+        zh="检查本机：GPU、内存、磁盘、限制、框架；给出配置时也检查数据。\n\n"
         "若有问题会让训练无法开始，退出码为 3。\n\n"
-        "示例：\n  headway check\n  headway check --json | jq .findings",
+        "示例：\n  headway check\n  headway check run.yaml --smoke\n  headway check --machine nvidia-smi.txt",
     ),
     "machine/help-json": Text(en="print one JSON object (machine/1)", zh="输出一个 JSON 对象（machine/1）"),
     "machine/help-out": Text(
@@ -851,7 +885,6 @@ TEXTS: dict[str, Text] = {
     "machine/row-memory": Text(en="memory", zh="内存"),
     "machine/row-shm": Text(en="/dev/shm", zh="共享内存"),
     "machine/row-disk": Text(en="disk", zh="磁盘"),
-    "machine/row-files": Text(en="open files", zh="可打开文件数"),
     "machine/row-python": Text(en="python", zh="Python"),
     "machine/row-torch": Text(en="torch", zh="PyTorch"),
     "machine/row-driver": Text(en="gpu driver", zh="GPU 驱动"),

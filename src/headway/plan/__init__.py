@@ -1,7 +1,19 @@
 """How it will fit: a config, a `MachineReport` and a recipe come in, a `Plan` goes out. Arithmetic, no framework."""
 
 from headway.plan.batch import Batch, BatchWish, keep_total, resolve_batch, suggest_batches, write_batch
+from headway.plan.forecast import (
+    Forecast,
+    Model,
+    Variant,
+    find_card,
+    foresee,
+    imagine,
+    imagine_cards,
+    know_model,
+    speed_up,
+)
 from headway.plan.make import make_plan
+from headway.plan.outlook import list_holders, look_ahead
 from headway.plan.record import Plan, PlanRow, PlanWarning
 from headway.plan.schedule import LrSchedule, draw_curve, lr_at, lr_factor, make_schedule
 from headway.plan.words import label_text, origin_text, value_text
@@ -9,19 +21,30 @@ from headway.plan.words import label_text, origin_text, value_text
 __all__ = [
     "Batch",
     "BatchWish",
+    "Forecast",
     "LrSchedule",
+    "Model",
     "Plan",
     "PlanRow",
     "PlanWarning",
+    "Variant",
     "draw_curve",
+    "find_card",
+    "foresee",
+    "imagine",
+    "imagine_cards",
     "keep_total",
+    "know_model",
     "label_text",
+    "list_holders",
+    "look_ahead",
     "lr_at",
     "lr_factor",
     "make_plan",
     "make_schedule",
     "origin_text",
     "resolve_batch",
+    "speed_up",
     "suggest_batches",
     "value_text",
     "write_batch",

@@ -6,7 +6,7 @@ leaves (for the next convolution). Frozen layers keep nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from headway.plan.memory import MemoryForecast, peak_of
@@ -30,7 +30,6 @@ class Tape:
     largest: float = 0.0
     flops: float = 0.0
     """Of the forward pass of one image."""
-    notes: list[str] = field(default_factory=list)
 
     def conv(
         self,
@@ -92,8 +91,8 @@ class ResNet:
         trains = self.frozen == 0
         pixels = height * width / 4
         if self.deep_stem:
-            for channels in ((3, 32), (32, 32), (32, 64)):
-                tape.conv(channels, pixels, grad=trains)
+            for into, out in ((3, 32), (32, 32), (32, 64)):
+                tape.conv((into, out), pixels, grad=trains)
         else:
             tape.conv((3, 64), pixels, kernel=7, grad=trains)
         pixels /= 4
@@ -103,7 +102,8 @@ class ResNet:
             planes, trains = 64 << stage, self.frozen < stage + 1
             for number in range(blocks):
                 stride = self.strides[stage] if number == 0 else 1
-                channels, pixels = self._block(tape, channels, planes, pixels, stride=stride, grad=trains, first=number == 0)
+                first = number == 0
+                channels, pixels = self._block(tape, channels, planes, pixels, stride=stride, grad=trains, first=first)
             outs.append((channels, pixels))
         return outs
 
@@ -126,14 +126,16 @@ class ResNet:
         return planes * 4, after
 
 
-def add_pyramid(tape: Tape, outs: list[tuple[int, float]], *, first: int = 0, levels: int = 5, paths: int = 1) -> list[float]:
+def add_pyramid(
+    tape: Tape, outs: list[tuple[int, float]], *, first: int = 0, levels: int = 5, paths: int = 1
+) -> list[float]:
     """Count a feature pyramid of 256 channels over stages from `first` on; return the pixels of its levels."""
     used = outs[first:]
-    for channels, pixels in used:
-        tape.conv((channels, 256), pixels, kernel=1, copies=1)
-        tape.conv((256, 256), pixels, copies=1)
+    for channels, area in used:
+        tape.conv((channels, 256), area, kernel=1, copies=1)
+        tape.conv((256, 256), area, copies=1)
         for _ in range(paths - 1):
-            tape.conv((256, 256), pixels, copies=2)
+            tape.conv((256, 256), area, copies=2)
     pixels = [size for _, size in used]
     while len(pixels) < levels:
         pixels.append(pixels[-1] / 4)

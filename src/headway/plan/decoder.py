@@ -89,7 +89,10 @@ def keep_in_block(shape: Decoder, work: Work) -> Iterator[tuple[str, float]]:
         if not wrapped:
             continue
         times = (1 if shape.one_qkv and group[0] == "q" else len(wrapped)) if adapter.dropout else 0
-        yield "adapter inputs", inputs[group[0]] * ((one + 1) * times + (one if not adapter.dropout and group[0] != "o" else 0))
+        yield (
+            "adapter inputs",
+            inputs[group[0]] * ((one + 1) * times + (one if not adapter.dropout and group[0] != "o" else 0)),
+        )
         yield "adapter outputs", sum(outputs[name] for name in wrapped) * one * adapter.copies
     if adapter.scales_outputs:
         linears = ("q", "k", "v", "o", "up", "down", *(("gate",) if shape.mlp == "swiglu" else ()))
@@ -105,7 +108,7 @@ def _frozen(work: Work) -> bool:
 def _keep_norms(shape: Decoder, work: Work, stream: float) -> Iterator[tuple[str, float]]:
     norms, one = (1 if shape.parallel else 2), work.compute_bytes
     fused = work.compiled or work.fused_kernels or shape.norm == "layer"
-    yield "norm inputs", norms * stream * (one if fused else 4)
+    yield "norm inputs", norms * stream * ((work.stream_bytes or one) if fused else 4)
     if work.adapter is None and not fused:
         yield "normed, before the gain", norms * stream * one
     if not _frozen(work):
@@ -135,9 +138,7 @@ def _keep_mlp(shape: Decoder, work: Work, ffn: float) -> Iterator[tuple[str, flo
         if not work.compiled and not work.fused_kernels:
             yield "gate after its function", ffn * one
     else:
-        yield "up", ffn * one
-        if shape.mlp == "relu2" and not work.compiled:
-            yield "relu", ffn * one
+        yield "up", ffn * one  # of relu squared: after the relu, which is all both functions need
     if whole:
         yield "down's input", ffn * one
 

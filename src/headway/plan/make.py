@@ -47,7 +47,7 @@ def make_plan(loaded: Loaded, machine: MachineReport, recipe: Recipe, *, before:
     layout = lay_out(config, machine, origins)
     tokens = recipe.tokens_per_sample(config.task) if recipe.tokens_per_sample else None
     in_epoch = recipe.train_samples(config.task) if recipe.train_samples else None
-    layers = {key: layer_of(origin) for key, origin in origins.items()}
+    layers: Mapping[str, int] = {key: layer_of(origin) for key, origin in origins.items()}
     asked, origins, layers = _share_out(config.batch, origins, layers, layout.world_size)
     wish = wish_batch(
         _drop_lowest(asked, layers),

@@ -34,7 +34,7 @@ class MemoryForecast:
     parts: Mapping[str, float]
     """Holder to bytes; they add up to `allocated`."""
     moment: str
-    """When the peak is: `backward` (its start) or `step` (the optimizer's)."""
+    """When the peak is: `load`, `backward` (its start) or `step` (the optimizer's)."""
     ranks: int = 1
     notes: tuple[str, ...] = field(default=())
 
@@ -73,7 +73,7 @@ def weigh_decoder(shape: Decoder, work: Work, *, params: int | None = None, rank
     block = sum(size for _, size in keep_in_block(shape, work)) * work.tokens
     blocks = shape.layers / work.pipeline
     kept = _kept_blocks(shape, work, block, blocks) * work.in_flight
-    logits = logit_bytes(shape, work) * work.tokens
+    logits = logit_bytes(shape, work) * min(work.tokens, work.logit_tokens or work.tokens)
     stream = shape.hidden * work.compute_bytes * work.tokens * 2
     return peak_of(
         work,
@@ -108,6 +108,7 @@ def peak_of(
     always = {
         "weights": weights / work.shard_weights,
         "optimizer state": states,
+        "moving average": trained * work.average_bytes / work.shard_states,
         "gathered weights": gathered,
         "workspace": WORKSPACE_BYTES,
     }
@@ -124,14 +125,22 @@ def peak_of(
     )
 
 
+def weigh_loading(weights: float, *, ranks: int, whole: float) -> MemoryForecast:
+    """Return the peak of a start that puts all weights on every GPU before it cuts them.
+
+    Args:
+        whole: bytes of the largest unit that is whole while it is cut (both embeddings).
+    """
+    parts = {"weights": weights, "shard": weights / ranks, "gathered weights": whole, "workspace": WORKSPACE_BYTES}
+    return MemoryForecast(parts=parts, moment="load", ranks=ranks)
+
+
 def _count_weights(shape: Decoder, work: Work, params: int | None) -> tuple[float, float]:
     """Return bytes of stored weights and the number of trained ones, on one tensor and pipeline rank, uncut by data."""
-    whole = params if params is not None else shape.params
-    embedding = shape.embedding_params
+    whole = float(params if params is not None else shape.params)
     if work.pipeline > 1:  # the last stage: its blocks and one embedding
-        whole = int(shape.layers * shape.block_params / work.pipeline + shape.vocab * shape.hidden)
-        embedding = shape.vocab * shape.hidden
-    whole, embedding = whole / work.tensor, embedding / work.tensor
+        whole = shape.layers * shape.block_params / work.pipeline + shape.vocab * shape.hidden
+    whole /= work.tensor
     if work.adapter is None:
         return whole * work.weight_bytes, whole
     # Embeddings are looked up, not multiplied: they stay in 16 bits when linears are packed into 4.

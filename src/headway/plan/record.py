@@ -64,6 +64,8 @@ class Plan:
     warnings: tuple[PlanWarning, ...] = ()
     gpu_uuids: tuple[str, ...] = ()
     """The same GPUs by name, for CUDA_VISIBLE_DEVICES; empty where the driver does not tell."""
+    forecast: Mapping[str, Any] | None = None
+    """Memory and time as foreseen (`Forecast.to_json`); none: nothing is known of the model yet."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as it stands in plan.json."""

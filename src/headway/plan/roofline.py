@@ -1,4 +1,4 @@
-"""Time of a step before anything has run: arithmetic, memory traffic, launches and communication of one card's data sheet.
+"""Time of a step before anything has run: arithmetic, memory traffic, launches and communication by the data sheet.
 
 Efficiencies are shares of a data sheet's peak that training reaches, one for each generation, calibrated on published
 runs (docs/decisions/0016-memory-forecast.md). A measured step always overrules them.
@@ -55,7 +55,7 @@ class Card:
         return {9: "hopper", 10: "blackwell"}.get(major, "consumer")
 
 
-MATMUL = {"volta": 0.75, "ampere": 0.80, "consumer": 0.75, "hopper": 0.60, "blackwell": 0.27}
+MATMUL = {"volta": 0.75, "ampere": 0.84, "consumer": 0.75, "hopper": 0.63, "blackwell": 0.28}
 """Share of the peak that matrix products of an endless width reach."""
 HALF_WIDTH = 320
 """Width at which they reach half of that: small models leave the units waiting."""
@@ -69,6 +69,8 @@ TRAFFIC, TRAFFIC_COMPILED = 4.4, 1.0
 """Times a kept byte crosses the memory bus in forward and backward, eager and compiled."""
 FULL_POWER_W = {"hopper": 700.0}
 """Board power the shares were calibrated at; a card with less slows down by the root of the ratio."""
+_TRACED_WIDTH = 1280
+"""Width that stands for all products of a traced model, whose layers differ."""
 LAUNCH_S = 6e-6
 """One kernel from the host."""
 KERNELS = 110
@@ -78,8 +80,9 @@ LINK, PCIE, NO_P2P = 0.7, 0.6, 0.5
 NETWORK_GB_S = {"hopper": 50.0, "blackwell": 50.0}
 """Rate a GPU has between machines, one way: an adapter of 400 Gb/s a GPU; older ones 200 Gb/s."""
 NODE = 8
-STRAGGLE = 0.01
-"""Share of a step lost to waiting for the slowest rank, for each doubling of the ranks."""
+REPLICA, STRAGGLE = 0.03, 0.01
+"""Share of a step lost to being one of several (hooks, shared power and host), and, for each doubling of the ranks, to
+waiting for the slowest."""
 OVERLAP = 0.85
 """Share of backward behind which communication can hide."""
 
@@ -172,6 +175,50 @@ def time_decoder(
     )
 
 
+def time_traced(
+    card: Card,
+    *,
+    number: Number,
+    flops: float,
+    moved: float,
+    update: float,
+    weights: float,
+    trained: float,
+    plan: tuple[int, int, int, bool],
+) -> SpeedForecast:
+    """Return the time of one optimizer step from the arithmetic and traffic a trace has counted.
+
+    Args:
+        weights: their bytes.
+        trained: bytes of those that get gradients.
+        plan: micro-batch, accumulation, ranks, and whether weights are sharded.
+    """
+    micro_batch, accumulation, ranks, sharded = plan
+    shards = ranks if sharded else 1
+    work = Work(
+        micro_batch=micro_batch,
+        accumulation=accumulation,
+        compute_bytes=4 if number == "fp32" else 2,
+        shard_weights=shards,
+        shard_grads=shards,
+        shard_states=shards,
+    )
+    speed = card.bandwidth_gb_s * 1e9 * BANDWIDTH
+    found = _finish(
+        work,
+        card,
+        math_s=flops / matmul_rate(card, number, _TRACED_WIDTH),
+        traffic_s=moved / speed,
+        launch_s=0.0,
+        weights=weights / 4,
+        trained=trained / 4,
+        ranks=ranks,
+        model_flops=flops,
+        peak=card.peak(number),
+    )
+    return replace(found, update_s=update / shards / speed)
+
+
 def _finish(
     work: Work,
     card: Card,
@@ -187,6 +234,8 @@ def _finish(
 ) -> SpeedForecast:
     """Return the whole step: micro-batches, the update, and the communication that stays visible."""
     steps = work.accumulation
+    slower = lost_to_others(ranks)
+    math_s, traffic_s, launch_s = math_s * slower, traffic_s * slower, launch_s * slower
     bytes_updated = trained * (2 * work.weight_bytes + work.grad_bytes + 2 * (work.state_bytes + work.master_bytes))
     update = bytes_updated / max(work.shard_states, work.shard_weights) / (card.bandwidth_gb_s * 1e9 * BANDWIDTH)
     talk, hidden_each = _talk(work, card, weights, trained, ranks)
@@ -202,6 +251,11 @@ def _finish(
         model_flops=model_flops * steps,
         peak_flops=peak,
     )
+
+
+def lost_to_others(ranks: int) -> float:
+    """Return by what a step is longer because there are other ranks, communication apart."""
+    return 1 + REPLICA + STRAGGLE * math.log2(ranks) if ranks > 1 else 1.0
 
 
 def link_rate(card: Card, ranks: int) -> float:
@@ -237,4 +291,4 @@ def scale_step(step_s: float, card: Card, *, ranks: int, trained: float, grad_by
         return step_s
     talk = 2 * trained * grad_bytes * (ranks - 1) / ranks / link_rate(card, ranks)
     exposed = max(0.0, talk - step_s * 2 / 3 * OVERLAP) + 0.03 * talk
-    return step_s * (1 + STRAGGLE * math.log2(ranks)) + exposed
+    return step_s * lost_to_others(ranks) + exposed

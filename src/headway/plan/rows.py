@@ -35,7 +35,7 @@ def list_rows(
     )
 
 
-def _row(
+def make_row(
     key: str, value: object, origin: str = "", *, value_code: str = "", origin_code: str = "", **facts: object
 ) -> PlanRow:
     """Return a row; codes are also filled in as English text, for readers of the JSON."""
@@ -59,26 +59,28 @@ def _where(plan: Plan, config: RunConfig, origins: Mapping[str, str], machine: M
     names = Counter(gpu.name or "n/a" for gpu in chosen)
     asked = config.parallel.gpus
     if asked != "auto":
-        yield _row("device", _devices(plan, names), _from(origins, "parallel.gpus"))
+        yield make_row("device", _devices(plan, names), _from(origins, "parallel.gpus"))
     elif plan.gpus:
         num, here = len(plan.gpus), len(machine.gpus)
-        yield _row("device", _devices(plan, names), origin_code="plan/from-free-gpus", num=num, here=here)
+        yield make_row("device", _devices(plan, names), origin_code="plan/from-free-gpus", num=num, here=here)
     else:
         code = "plan/from-cpu-torch" if machine.gpus else "plan/from-no-gpu"
-        yield _row("device", "cpu", origin_code=code, torch=machine.framework.torch or "n/a")
+        yield make_row("device", "cpu", origin_code=code, torch=machine.framework.torch or "n/a")
     if plan.gpus:
-        yield _row("ranks", plan.world_size, origin_code="plan/from-one-a-gpu")
+        yield make_row("ranks", plan.world_size, origin_code="plan/from-one-a-gpu")
     else:
         single = plan.strategy == "single" and config.parallel.strategy == "single"
-        yield _row("ranks", plan.world_size, _from(origins, "parallel.strategy" if single else "parallel.cpus"))
+        yield make_row("ranks", plan.world_size, _from(origins, "parallel.strategy" if single else "parallel.cpus"))
     if config.parallel.strategy == "auto":
-        yield _row("strategy", plan.strategy, origin_code="plan/from-ranks", ranks=plan.world_size)
+        yield make_row("strategy", plan.strategy, origin_code="plan/from-ranks", ranks=plan.world_size)
     else:
-        yield _row("strategy", plan.strategy, _from(origins, "parallel.strategy"))
+        yield make_row("strategy", plan.strategy, _from(origins, "parallel.strategy"))
     if config.train.precision == "auto":
-        yield _row("precision", plan.precision, origin_code=f"plan/from-{plan.precision}{'' if plan.gpus else '-cpu'}")
+        yield make_row(
+            "precision", plan.precision, origin_code=f"plan/from-{plan.precision}{'' if plan.gpus else '-cpu'}"
+        )
     else:
-        yield _row("precision", plan.precision, _from(origins, "train.precision"))
+        yield make_row("precision", plan.precision, _from(origins, "train.precision"))
 
 
 def _devices(plan: Plan, names: Counter[str]) -> str:
@@ -92,81 +94,85 @@ def _batch(plan: Plan, asked: BatchWish, origins: Mapping[str, str]) -> Iterator
     tokens = plan.tokens_per_sample
     ranks, micro, steps = plan.world_size, plan.micro_batch, plan.accumulation
     if asked.per_device is not None:
-        yield _row("batch-per-device", micro, _from(origins, "batch.per_device"))
+        yield make_row("batch-per-device", micro, _from(origins, "batch.per_device"))
     elif asked.total is not None:
-        yield _row("batch-per-device", micro, f"{plan.batch_samples} / ({ranks} × {steps})")
+        yield make_row("batch-per-device", micro, f"{plan.batch_samples} / ({ranks} × {steps})")
     else:
-        yield _row("batch-per-device", micro, origin_code="plan/from-rule-per-device")
+        yield make_row("batch-per-device", micro, origin_code="plan/from-rule-per-device")
     if asked.accumulation is not None:
-        yield _row("batch-accumulation", steps, _from(origins, "batch.accumulation"))
+        yield make_row("batch-accumulation", steps, _from(origins, "batch.accumulation"))
     elif asked.total is not None and asked.per_device is not None:
-        yield _row("batch-accumulation", steps, f"{plan.batch_samples} / ({ranks} × {micro})")
+        yield make_row("batch-accumulation", steps, f"{plan.batch_samples} / ({ranks} × {micro})")
     else:
-        yield _row("batch-accumulation", steps, origin_code="plan/from-rule-accumulation")
+        yield make_row("batch-accumulation", steps, origin_code="plan/from-rule-accumulation")
     product = f"{ranks} × {micro} × {steps}"
     given = asked.total is not None
     samples = _from(origins, "batch.total") if given and asked.unit == "samples" else product
-    yield _row("batch-samples", count(plan.batch_samples), samples)
+    yield make_row("batch-samples", count(plan.batch_samples), samples)
     if tokens is not None:
         origin = (
             _from(origins, "batch.total") if given and asked.unit == "tokens" else f"{plan.batch_samples} × {tokens}"
         )
-        yield _row("batch-tokens", count(plan.batch_samples * tokens), origin)
+        yield make_row("batch-tokens", count(plan.batch_samples * tokens), origin)
 
 
 def _kept_batch(plan: Plan, before: Plan) -> Iterator[PlanRow]:
     """Yield the batch of a run that goes on with other ranks: the total stays, the rest follows."""
     micro, steps, batch = plan.micro_batch, plan.accumulation, plan.batch_samples
-    yield _row("batch-per-device", micro, f"≤ {before.micro_batch}, {batch} / ({plan.world_size} × {steps})")
-    yield _row("batch-accumulation", steps, f"{batch} / ({plan.world_size} × {micro})")
-    yield _row("batch-samples", count(batch), origin_code="plan/from-kept", ranks=before.world_size)
+    yield make_row("batch-per-device", micro, f"≤ {before.micro_batch}, {batch} / ({plan.world_size} × {steps})")
+    yield make_row("batch-accumulation", steps, f"{batch} / ({plan.world_size} × {micro})")
+    yield make_row("batch-samples", count(batch), origin_code="plan/from-kept", ranks=before.world_size)
     if plan.tokens_per_sample is not None:
         tokens = plan.tokens_per_sample
-        yield _row("batch-tokens", count(batch * tokens), f"{batch} × {tokens}")
+        yield make_row("batch-tokens", count(batch * tokens), f"{batch} × {tokens}")
 
 
 def _length(plan: Plan, config: RunConfig, origins: Mapping[str, str], length: Length) -> Iterator[PlanRow]:
     origin = _from(origins, f"train.{length.key}")
     total, batch = plan.total_samples, plan.batch_samples
-    yield _row("steps", count(plan.total_steps), origin if length.key == "steps" else f"⌈{total} / {batch}⌉")
+    yield make_row("steps", count(plan.total_steps), origin if length.key == "steps" else f"⌈{total} / {batch}⌉")
     product = f"{plan.total_steps} × {batch}"
     if length.key == "epochs" and length.epochs:
         product = f"{config.train.epochs:g} × {round(total / length.epochs)}"
-    yield _row("samples", count(total), origin if length.key == "samples" else product)
+    yield make_row("samples", count(total), origin if length.key == "samples" else product)
     if length.epochs is not None:
         arithmetic = f"{total} / {round(total / length.epochs)}"
-        yield _row("epochs", f"{length.epochs:.3g}", origin if length.key == "epochs" else arithmetic)
+        yield make_row("epochs", f"{length.epochs:.3g}", origin if length.key == "epochs" else arithmetic)
 
 
 def _rate(plan: Plan, config: RunConfig, origins: Mapping[str, str]) -> Iterator[PlanRow]:
     lr = config.lr
     batch = plan.batch_samples * ((plan.tokens_per_sample or 1) if config.batch.unit == "tokens" else 1)
     if lr.base_batch is None or lr.scaling == "none":
-        yield _row("lr-factor", f"{plan.lr_factor:.4g}", origin_code="plan/from-no-scaling")
+        yield make_row("lr-factor", f"{plan.lr_factor:.4g}", origin_code="plan/from-no-scaling")
     else:
         ratio = f"{batch} / {lr.base_batch}"
-        yield _row("lr-factor", f"{plan.lr_factor:.4g}", f"√({ratio})" if lr.scaling == "sqrt" else ratio)
+        yield make_row("lr-factor", f"{plan.lr_factor:.4g}", f"√({ratio})" if lr.scaling == "sqrt" else ratio)
     rate = f"{lr.base * plan.lr_factor:.4g}"
-    yield _row("lr", rate, _from(origins, "lr.base") if plan.lr_factor == 1 else f"{lr.base:g} × {plan.lr_factor:.4g}")
+    yield make_row(
+        "lr", rate, _from(origins, "lr.base") if plan.lr_factor == 1 else f"{lr.base:g} × {plan.lr_factor:.4g}"
+    )
     origin = _from(origins, "lr.warmup_samples")
     if plan.warmup_samples:
         samples, steps = count(plan.warmup_samples), count(-(-plan.warmup_samples // plan.batch_samples))
-        yield _row("warmup", "", origin, value_code="plan/value-warmup", samples=samples, steps=steps)
+        yield make_row("warmup", "", origin, value_code="plan/value-warmup", samples=samples, steps=steps)
     else:
-        yield _row("warmup", "", origin, value_code="plan/value-none")
+        yield make_row("warmup", "", origin, value_code="plan/value-none")
     curve = draw_curve(make_schedule(lr, plan))
-    yield _row("schedule", f"{lr.schedule} {curve}", _from(origins, "lr.schedule"))
+    yield make_row("schedule", f"{lr.schedule} {curve}", _from(origins, "lr.schedule"))
 
 
 def _upkeep(plan: Plan, config: RunConfig, origins: Mapping[str, str], machine: MachineReport) -> Iterator[PlanRow]:
     for key, every in (("eval", config.eval.every), ("save", config.save.every)):
         origin = _from(origins, f"{key}.every")
         if every:
-            yield _row(f"{key}-every", "", origin, value_code="plan/value-steps", steps=count(every))
+            yield make_row(f"{key}-every", "", origin, value_code="plan/value-steps", steps=count(every))
         else:
-            yield _row(f"{key}-every", "", origin, value_code="plan/value-end")
-    yield _row("workers", plan.workers, _from(origins, "parallel.workers"))
+            yield make_row(f"{key}-every", "", origin, value_code="plan/value-end")
+    yield make_row("workers", plan.workers, _from(origins, "parallel.workers"))
     if config.parallel.threads is not None:
-        yield _row("threads", plan.threads, _from(origins, "parallel.threads"))
+        yield make_row("threads", plan.threads, _from(origins, "parallel.threads"))
     else:
-        yield _row("threads", plan.threads, origin_code="plan/from-cores", cores=machine.cores, ranks=plan.world_size)
+        yield make_row(
+            "threads", plan.threads, origin_code="plan/from-cores", cores=machine.cores, ranks=plan.world_size
+        )

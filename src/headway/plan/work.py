@@ -40,6 +40,8 @@ class Work:
     """Of one stored weight."""
     compute_bytes: float = 2.0
     """Of one activation."""
+    stream_bytes: float | None = None
+    """Of one element of the residual stream, where autocast leaves it wider than `compute_bytes`."""
     master_bytes: float = 0.0
     """Of a second, finer copy of a weight kept by the optimizer."""
     grad_bytes: float = 4.0
@@ -67,6 +69,10 @@ class Work:
     recompute: Recompute = "none"
     compiled: bool = False
     loss: Loss = "whole"
+    logit_tokens: int | None = None
+    """Tokens whose logits exist at one time, where the loss is cut and recomputed; none: all."""
+    average_bytes: float = 0.0
+    """Of one weight in a moving average."""
     flash: bool = True
     """Attention without a matrix of lengths squared."""
     fused_kernels: bool = False

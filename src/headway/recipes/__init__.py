@@ -27,6 +27,7 @@ __all__ = ["RECIPES", "find_recipe"]
 RECIPES: Mapping[str, str] = {
     "layoutmaster": "headway.recipes.layoutmaster.preset",
     "nanochat": "headway.recipes.nanochat.preset",
+    "rdt": "headway.recipes.rdt.preset",
     "tfnet": "headway.recipes.tfnet.preset",
 }
 """Built-in name to the module that holds its `RECIPE`."""

@@ -224,3 +224,13 @@ def test_metrics_hold_every_step_and_its_split(tmp_path):
         assert parts == pytest.approx(rows["dt"][index], rel=0.02)
     assert rows["eval"][5] > 0
     assert rows["save"][5] > 0
+
+
+def test_a_run_that_is_trained_longer_remembers_its_best(tmp_path):
+    first = make_run(tmp_path, "train.steps=6", "lr.base=0.001")
+    train(first)
+    longer = make_run(tmp_path, "train.steps=9", "lr.base=30", attempt=2)
+    assert longer.is_validation_owed
+    train(longer)
+    assert longer.progress.best_step == 6
+    assert longer.progress.best_value == first.progress.best_value

@@ -67,6 +67,34 @@ class FakeNvml:
     def nvmlDeviceGetComputeRunningProcesses(self, handle):  # noqa: N802
         return [SimpleNamespace(pid=999_999_999, usedGpuMemory=None)]
 
+    def nvmlDeviceGetCurrentClocksThrottleReasons(self, handle):  # noqa: N802
+        return 0x1 | 0x8 | 0x80
+
+    def nvmlDeviceGetEccMode(self, handle):  # noqa: N802
+        return [1, 0]
+
+    def nvmlDeviceGetMigMode(self, handle):  # noqa: N802
+        return [1, 1]
+
+    def nvmlDeviceGetMaxMigDeviceCount(self, handle):  # noqa: N802
+        return 7
+
+    def nvmlDeviceGetRemappedRows(self, handle):  # noqa: N802
+        return [0, 4, 1, 0]
+
+    def nvmlDeviceGetTotalEccErrors(self, handle, kind, since):  # noqa: N802
+        return 3 if kind == pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED and since == pynvml.NVML_VOLATILE_ECC else 0
+
+    def __getattr__(self, name):
+        """Answer every other question as a GPU that does not have it; constants are the real library's."""
+        if not name.startswith("nvml"):
+            return getattr(pynvml, name)
+
+        def lacks(*args):
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+
+        return lacks
+
 
 @pytest.fixture
 def library(monkeypatch):
@@ -92,6 +120,39 @@ def test_every_reading_is_taken_and_what_a_gpu_lacks_is_none(library):
     assert [(one.pid, one.user, one.held_bytes) for one in whole.processes] == [(999_999_999, None, None)]
     assert (gone.physical, gone.lost, gone.total_bytes) == (1, True, None)
     assert not fake.is_open
+
+
+def test_health_is_read_and_what_holds_a_clock_down_is_named(library):
+    library(FakeNvml())
+    health = NvmlDriver().read().gpus[0].health
+    assert health.throttle == ("HW Slowdown", "HW Power Brake Slowdown")
+    assert (health.mig, health.mig_devices, health.ecc, health.ecc_pending) == (True, 0, True, True)
+    assert (health.remap_pending, health.remap_failed, health.uncorrected, health.power_w) == (True, False, 3, None)
+
+
+class TwoJoined(FakeNvml):
+    """Two GPUs joined by NVLink that may not read each other over PCIe."""
+
+    def nvmlDeviceGetHandleByIndex(self, index):  # noqa: N802
+        return index
+
+    def nvmlDeviceGetTopologyCommonAncestor(self, one, other):  # noqa: N802
+        return 50
+
+    def nvmlDeviceGetP2PStatus(self, one, other, kind):  # noqa: N802
+        good = kind == pynvml.NVML_P2P_CAPS_INDEX_NVLINK
+        return pynvml.NVML_P2P_STATUS_OK if good else pynvml.NVML_P2P_STATUS_CHIPSET_NOT_SUPPORTED
+
+    def nvmlDeviceGetNvLinkState(self, handle, link):  # noqa: N802
+        if link > 3:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_INVALID_ARGUMENT)
+        return pynvml.NVML_FEATURE_ENABLED
+
+
+def test_links_and_p2p_between_gpus_are_read(library):
+    library(TwoJoined())
+    found = NvmlDriver().read()
+    assert (found.links, found.p2p) == ({"0-1": "NV4"}, {"0-1": False})
 
 
 @pytest.mark.parametrize("code", [pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, pynvml.NVML_ERROR_DRIVER_NOT_LOADED])

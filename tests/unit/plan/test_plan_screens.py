@@ -80,7 +80,7 @@ def test_check_prints_one_json_object():
 @pytest.mark.parametrize("as_json", [False, True])
 def test_check_ends_with_3_when_something_stops_a_run(monkeypatch, as_json):
     bare = judged(machine(framework=Framework(python="/opt/python", python_version="3.12.4")))
-    monkeypatch.setattr(sys.modules["headway.cli.check"], "inspect_machine", lambda out: bare)
+    monkeypatch.setattr(sys.modules["headway.cli.check"], "find_machine", lambda *args, **more: bare)
     done = CliRunner().invoke(check, ["--json"] if as_json else [])
     if as_json:
         assert done.exit_code == 3

@@ -1,5 +1,5 @@
 """One file a family of launchers: words of a command in, a `Launch` out."""
 
-from headway.adopt.launchers.recognise import recognise
+from headway.adopt.launchers.dispatch import recognise
 
 __all__ = ["recognise"]

@@ -22,8 +22,8 @@ _TAKES = (
     " aws_access_key_id aws_secret_access_key same_network_value vm command command_file"
 )
 _BARE = (
-    "multi_gpu cpu tpu use_mps_device use_deepspeed use_fsdp use_megatron_lm use_xpu use_parallelism_config same_network"
-    " module no_python quiet debug downcast_bf16 ipex mps dynamo_use_fullgraph dynamo_use_dynamic"
+    "multi_gpu cpu tpu use_mps_device use_deepspeed use_fsdp use_megatron_lm use_xpu use_parallelism_config"
+    " same_network module no_python quiet debug downcast_bf16 ipex mps dynamo_use_fullgraph dynamo_use_dynamic"
     " dynamo_use_regional_compilation enable_cpu_affinity tpu_use_cluster no_tpu_cluster tpu_use_sudo help standalone"
 )
 TABLE = flags(_TAKES, _BARE, m="module", q="quiet", h="help", num_process="num_processes", num_machine="num_machines")

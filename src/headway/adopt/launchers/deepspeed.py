@@ -19,7 +19,15 @@ _BARE = (
     " help use_numa"
 )
 TABLE = flags(
-    _TAKES, _BARE, H="hostfile", i="include", e="exclude", h="help", num_accelerators="num_gpus", n="num_gpus", m="module"
+    _TAKES,
+    _BARE,
+    H="hostfile",
+    i="include",
+    e="exclude",
+    h="help",
+    num_accelerators="num_gpus",
+    n="num_gpus",
+    m="module",
 )
 
 

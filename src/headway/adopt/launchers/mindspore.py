@@ -7,11 +7,12 @@ from headway.adopt.expand import Said, Variables, expand_words
 from headway.adopt.launchers.parts import entry_of, inner_entry, is_python, make, with_options
 from headway.adopt.options import flags, known, number, read_options
 from headway.adopt.record import Launch
-from headway.adopt.words import Word, read_words
+from headway.adopt.tokens import Word
+from headway.adopt.words import read_words
 
 _TABLE = flags(
-    "worker_num local_worker_num master_addr master_port node_id log_dir join cluster_time_out bind_core sim_level"
-    " sim_rank_id rank_table_file worker_log_name tail_worker_log tracebacks_as_file",
+    "worker_num local_worker_num master_addr master_port node_rank node_id log_dir join cluster_time_out bind_core"
+    " sim_level sim_rank_id rank_table_file worker_log_name tail_worker_log tracebacks_as_file",
     "module no_python help",
     m="module",
 )
@@ -30,7 +31,7 @@ def read_msrun(command: Command) -> Launch:
         "msrun",
         nproc_per_node=local,
         nnodes=total // local if total and local and total % local == 0 else None,
-        node_rank=found.number("node_id"),
+        node_rank=found.number("node_rank", "node_id"),
         master_addr=known(found.get("master_addr")),
         master_port=found.number("master_port"),
         entry=entry,

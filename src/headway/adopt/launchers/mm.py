@@ -10,7 +10,10 @@ from headway.adopt.launchers.parts import make
 from headway.adopt.options import known, number
 from headway.adopt.record import Entry, Launch
 
-_CONFIG = re.compile(r".*\.(?:py|ya?ml|json|toml)|.*\$\{?\w*(?:CONF|CFG|配置)\w*\}?.*|[<{\[].*(?:conf|cfg|配置).*[>}\]]|\$\{?[1-9]\}?", re.IGNORECASE)
+_CONFIG = re.compile(
+    r".*\.(?:py|ya?ml|json|toml)|.*\$\{?\w*(?:CONF|CFG|配置)\w*\}?.*|[<{\[].*(?:conf|cfg|配置).*[>}\]]|\$\{?[1-9]\}?",
+    re.IGNORECASE,
+)
 _COUNT = re.compile(r"\d+|\$\{?\w+\}?|[<{\[].*[>}\]]")
 
 

@@ -23,7 +23,8 @@ _HOROVOD = flags(
     " thread_affinity gloo_timeout_seconds num_nccl_streams tcp_flag binding_args min_num_proc max_num_proc",
     "autotune no_autotune gloo mpi jsrun verbose disable_cache prefix_output_with_timestamp hierarchical_allreduce"
     " hierarchical_allgather no_hierarchical_allreduce no_hierarchical_allgather no_stall_check stall_check tcp"
-    " timeline_mark_cycles no_timeline_mark_cycles check_build cb version v torus_allreduce no_torus_allreduce mpi_threads_disable",
+    " timeline_mark_cycles no_timeline_mark_cycles check_build cb version v torus_allreduce"
+    " no_torus_allreduce mpi_threads_disable",
     can_shorten=False,
     num_proc="np",
     H="hosts",
@@ -31,10 +32,13 @@ _HOROVOD = flags(
 )
 _MPI = flags(
     "np H host hostfile machinefile npernode ppn perhost N map_by bind_to rank_by x output_filename wd wdir"
-    " timeout prefix app report_uri mca_base iface hosts launcher bootstrap rmk display_map_to outfile_pattern errfile_pattern"
+    " timeout prefix app report_uri mca_base iface hosts launcher bootstrap rmk display_map_to outfile_pattern"
+    " errfile_pattern"
     " envlist genvlist configfile f rf rankfile cpus_per_proc cpus_per_rank max_restarts stdin ofi plm_rsh_agent",
-    "allow_run_as_root oversubscribe nooversubscribe tag_output report_bindings display_map display_allocation v verbose q quiet"
-    " timestamp_output bynode byslot bycore use_hwthread_cpus genvall envall nolocal pernode prepend_rank l merge_stderr_to_stdout",
+    "allow_run_as_root oversubscribe nooversubscribe tag_output report_bindings display_map display_allocation"
+    " v verbose q quiet"
+    " timestamp_output bynode byslot bycore use_hwthread_cpus genvall envall nolocal pernode prepend_rank l"
+    " merge_stderr_to_stdout",
     pairs="mca gmca genv env omca prtemca pmixmca",
     can_shorten=False,
     n="np",

@@ -20,7 +20,8 @@ from headway.adopt.record import Entry, Launch
 
 _PADDLE = flags(
     "master rank log_level nnodes nproc_per_node log_dir run_mode job_id devices gpus selected_gpus npus xpus mlus ips"
-    " host ip start_port max_restart servers trainers server_num trainer_num elastic_level elastic_timeout heter_devices"
+    " host ip start_port max_restart servers trainers server_num trainer_num elastic_level elastic_timeout"
+    " heter_devices"
     " auto_parallel_config legacy rank_mapping_path log_overwrite sort_ip enable_gpu_log cluster_topo_path backend"
     " started_port print_config use_paddlecloud auto_tuner_json",
     "help module",
@@ -124,9 +125,7 @@ def read_ray(command: Command) -> tuple[Options, tuple[Said, ...]]:
 def make_ray(command: Command, found: Options) -> Launch:
     """Return the launch of a plain program on Ray."""
     entry, args = inner_entry(command.words)
-    return with_options(
-        make(command, "ray", launcher_config=found.text("runtime_env"), entry=entry, args=args), found
-    )
+    return with_options(make(command, "ray", launcher_config=found.text("runtime_env"), entry=entry, args=args), found)
 
 
 def read_by_variables(command: Command, launcher: str, name: str) -> Launch:

@@ -12,10 +12,23 @@ from headway.adopt.expand import Said
 from headway.adopt.options import Options, is_dots, is_placeholder, known, number
 from headway.adopt.record import Entry, Launch
 
-_PYTHON = re.compile(r"(?:.*/)?(?:python|pypy|ipython)(?:\d(?:\.\d+)?)?(?:\.exe)?|py|.*\$\{?\w*PYTHON\w*\}?", re.IGNORECASE)
+_PYTHON = re.compile(
+    r"(?:.*/)?(?:python|pypy|ipython)(?:\d(?:\.\d+)?)?(?:\.exe)?|py|.*\$\{?\w*PYTHON\w*\}?", re.IGNORECASE
+)
 _PYTHON_TAKES = ("-W", "-X", "--check-hash-based-pycs")
 _SHELL = re.compile(r"(?:.*/)?(?:ba|z|da|k)?sh")
-_NOT_A_LAUNCH = ("pip", "venv", "ensurepip", "site", "json.tool", "http.server", "build", "virtualenv", "ipykernel", "timeit")
+_NOT_A_LAUNCH = (
+    "pip",
+    "venv",
+    "ensurepip",
+    "site",
+    "json.tool",
+    "http.server",
+    "build",
+    "virtualenv",
+    "ipykernel",
+    "timeit",
+)
 
 
 def make(command: Command, launcher: str, **facts: Any) -> Launch:

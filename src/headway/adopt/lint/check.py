@@ -27,7 +27,7 @@ def judge(setting: Setting, context: Context) -> Finding:
     secret = find_secret(setting.name, setting.value)
     if secret is not None:
         facts = {"name": setting.name, "variable": secret.variable or setting.name}
-        return Finding("harmful", "adopt/secret-in-text", setting.line, f"{setting.name}=…", facts)
+        return Finding("harmful", "adopt/secret-in-text", setting.line, f"{setting.name}=…", facts=facts)
     return judge_variable(setting, context)
 
 

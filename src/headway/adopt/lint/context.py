@@ -9,7 +9,16 @@ from dataclasses import dataclass, field
 from headway.adopt.record import Launch, Setting
 
 TORCHRUN_LIKE = ("torchrun", "torch.distributed.launch")
-SETS_RANKS = (*TORCHRUN_LIKE, "accelerate", "deepspeed", "llamafactory", "swift", "mm_dist_train", "composer", "colossalai")
+SETS_RANKS = (
+    *TORCHRUN_LIKE,
+    "accelerate",
+    "deepspeed",
+    "llamafactory",
+    "swift",
+    "mm_dist_train",
+    "composer",
+    "colossalai",
+)
 """Launchers that set RANK, WORLD_SIZE and the like for every rank, over whatever the user exported."""
 
 Version = tuple[int, int]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from headway.adopt.finding import Finding, Verdict
 from headway.adopt.lint.context import TORCHRUN_LIKE, Context
 from headway.adopt.record import Launch
-from headway.config import find_secret
+from headway.adopt.secrets import find_exposed
 
 
 def judge_launch(launch: Launch, context: Context) -> list[Finding]:
@@ -45,7 +45,9 @@ def _problems(launch: Launch, context: Context) -> Iterator[Finding]:
 
 def _port(launch: Launch, context: Context) -> Iterator[Finding]:
     port = launch.master_port
-    by_flag = "master_port" in launch.options or "rdzv_endpoint" in launch.options or "main_process_port" in launch.options
+    by_flag = (
+        "master_port" in launch.options or "rdzv_endpoint" in launch.options or "main_process_port" in launch.options
+    )
     if not port or not by_flag:
         return
     # Two nodes of one run share a port and are told apart by their rank.
@@ -61,9 +63,9 @@ def _port(launch: Launch, context: Context) -> Iterator[Finding]:
 
 def _layout(launch: Launch) -> Iterator[Finding]:
     several = launch.nnodes not in (None, 1)
-    if several and launch.launcher in TORCHRUN_LIKE and launch.master_addr is None:
-        if not any(name in launch.options for name in ("rdzv_endpoint", "master_addr")):
-            yield _find(launch, "harmful", "adopt/no-rendezvous", nodes=launch.nnodes)
+    has_address = any(name in launch.options for name in ("rdzv_endpoint", "master_addr"))
+    if several and launch.launcher in TORCHRUN_LIKE and not has_address:
+        yield _find(launch, "harmful", "adopt/no-rendezvous", nodes=launch.nnodes)
     if several and "standalone" in launch.options:
         yield _find(launch, "contradictory", "adopt/standalone-nodes", nodes=launch.nnodes)
     total, ranks, count = launch.world_size, launch.nproc_per_node, launch.nnodes
@@ -72,15 +74,7 @@ def _layout(launch: Launch) -> Iterator[Finding]:
 
 
 def _secrets(launch: Launch) -> Iterator[Finding]:
-    words = [*launch.args]
-    for place, word in enumerate(words):
-        name, sign, value = word.partition("=")
-        if not sign and place + 1 < len(words) and word.startswith("-"):
-            value = words[place + 1]
-        if not word.startswith("-") and not sign:
-            name, value = "", word
-        secret = find_secret(name.lstrip("-").replace("-", "_"), value)
-        if secret is not None and not value.startswith("-"):
-            subject = f"{name} …" if name else "…"
-            facts = {"name": name or "…", "variable": secret.variable or "HF_TOKEN"}
-            yield Finding("harmful", "adopt/secret-in-args", launch.line, subject, facts)
+    for one in find_exposed(launch.args):
+        subject = f"{one.name} …" if one.name else "…"
+        facts = {"name": one.name or "…", "variable": one.variable}
+        yield Finding("harmful", "adopt/secret-in-args", launch.line, subject, facts=facts)

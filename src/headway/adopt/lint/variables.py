@@ -12,10 +12,23 @@ from headway.adopt.record import Setting
 Rule = Callable[[Setting, Context], Finding | None]
 
 _ALLOCATOR_KEYS = frozenset(
-    "backend max_split_size_mb max_non_split_rounding_mb roundup_power2_divisions garbage_collection_threshold"
-    " expandable_segments pinned_use_cuda_host_register pinned_num_register_threads pinned_use_background_threads"
-    " release_lock_on_cudamalloc graph_capture_record_stream_reuse expandable_segments_reserve throw_on_cudamalloc_oom"
-    " per_process_memory_fraction pinned_reserve_segment_size_mb".split()
+    {
+        "backend",
+        "max_split_size_mb",
+        "max_non_split_rounding_mb",
+        "roundup_power2_divisions",
+        "garbage_collection_threshold",
+        "expandable_segments",
+        "pinned_use_cuda_host_register",
+        "pinned_num_register_threads",
+        "pinned_use_background_threads",
+        "release_lock_on_cudamalloc",
+        "graph_capture_record_stream_reuse",
+        "expandable_segments_reserve",
+        "throw_on_cudamalloc_oom",
+        "per_process_memory_fraction",
+        "pinned_reserve_segment_size_mb",
+    }
 )
 _RENAMED = {
     "NCCL_ASYNC_ERROR_HANDLING": "TORCH_NCCL_ASYNC_ERROR_HANDLING",
@@ -151,10 +164,13 @@ def _rank(setting: Setting, context: Context) -> Finding | None:
 
 def _address(setting: Setting, context: Context) -> Finding | None:
     readers = context.by_launcher("llamafactory", "swift", "mm_dist_train", "mm_slurm_train", "slurm", "python")
-    if readers or not context.launches:
+    is_hidden = all(launch.launcher == "other" for launch in context.launches)
+    if readers or is_hidden:
+        # A script whose inside is not shown may well hand the port on.
         if setting.name in ("MASTER_PORT", "PORT") and setting.value.isdigit() and not _spans_nodes(context):
             return find(setting, "harmful", "adopt/fixed-port", port=setting.value)
-        return None
+        if readers or not context.launches:
+            return None
     return find(setting, "no_effect", "adopt/env-overwritten") if setting.name != "PORT" else None
 
 

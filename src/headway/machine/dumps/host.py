@@ -1,4 +1,7 @@
-"""The machine around the GPUs: `df`, `free`, `lscpu`, `ulimit -a`. Values stay in the unit that was printed."""
+"""The machine around the GPUs: `df`, `free`, `lscpu`, `ulimit -a`. Values stay in the unit that was printed.
+
+The first three are translated by the locale; English and Chinese are read.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ import re
 
 from headway.machine.dumps.values import Facts, count_or_none, text_or_none
 
-_DF_HEAD = re.compile(r"^Filesystem\s+(.*?)\s+Mounted on\s*$", re.M)
+_DF_HEAD = re.compile(r"^[ \t]*(?:Filesystem|文件系统)[ \t]+(.*?)[ \t]+(?:Mounted on|挂载点)[ \t]*$", re.M)
+_DF_WORDS = {"Available": "Avail", "Capacity": "Use%", "容量": "Size", "大小": "Size", "已用": "Used", "可用": "Avail",
+             "已用%": "Use%", "类型": "Type", "1K-块": "1K-blocks", "可用%": "Avail%"}  # fmt: skip
 _DF_SIZES = ("Size", "1K-blocks", "1024-blocks", "512-blocks", "1M-blocks", "1B-blocks", "Inodes")
 
 
@@ -15,7 +20,7 @@ def parse_df(text: str) -> Facts | None:
     head = _DF_HEAD.search(text)
     if head is None:
         return None
-    columns = head[1].replace("Available", "Avail").replace("Capacity", "Use%").split()
+    columns = [_DF_WORDS.get(word, word) for word in head[1].split()]
     if not columns or not any(name in _DF_SIZES for name in columns):
         return None
     names = ["fs", *(_df_name(name) for name in columns)]
@@ -43,20 +48,25 @@ def _df_name(name: str) -> str:
     return {"Use%": "use_pct", "IUse%": "iuse_pct", "Avail": "avail", "Used": "used"}.get(name, name.lower())
 
 
+_FREE_WORDS = {"buff/cache": "buff_cache", "总计": "total", "已用": "used", "空闲": "free", "共享": "shared",
+               "缓冲/缓存": "buff_cache", "可用": "available"}  # fmt: skip
+
+
 def parse_free(text: str) -> Facts | None:
     """Return memory and swap of `free`, new or old layout, or None."""
-    head = re.search(r"^\s+total\s+used\s+free\b.*$", text, re.M)
-    memory = re.search(r"^Mem:\s+(.*?)\s*$", text, re.M)
+    head = re.search(r"^[ \t]+(?:total|总计)[ \t]+(?:used|已用)[ \t]+(?:free|空闲).*$", text, re.M)
+    memory = re.search(r"^[ \t]*(?:Mem:|内存[:：])[ \t]*(.*?)[ \t]*$", text, re.M)
     if head is None or memory is None:
         return None
-    values = dict(zip(head[0].replace("buff/cache", "buff_cache").split(), memory[1].split(), strict=False))
+    names = [_FREE_WORDS.get(word, word) for word in head[0].split()]
+    values = dict(zip(names, memory[1].split(), strict=False))
     is_human = any(re.search(r"[A-Za-z]", value) for value in values.values())
     facts: Facts = {name: value if is_human else count_or_none(value) for name, value in values.items()}
     facts["unit"] = "human" if is_human else _unit(count_or_none(values.get("total")))
     if old := re.search(r"^-/\+ buffers/cache:\s+(\S+)\s+(\S+)", text, re.M):
         facts["used_without_cache"] = old[1] if is_human else count_or_none(old[1])
         facts["free_with_cache"] = old[2] if is_human else count_or_none(old[2])
-    if swap := re.search(r"^Swap:\s+(\S+)(?:\s+(\S+))?(?:\s+(\S+))?", text, re.M):
+    if swap := re.search(r"^[ \t]*(?:Swap:|交换[:：])[ \t]*(\S+)(?:[ \t]+(\S+))?(?:[ \t]+(\S+))?", text, re.M):
         for name, value in zip(("swap_total", "swap_used", "swap_free"), swap.groups(), strict=True):
             facts[name] = value if is_human else count_or_none(value)
     return facts
@@ -74,26 +84,28 @@ def _unit(total: int | None) -> str | None:
 
 
 _LSCPU = {
-    "cpus": "CPU(s)",
-    "threads_per_core": "Thread(s) per core",
-    "cores_per_socket": "Core(s) per socket",
-    "sockets": "Socket(s)",
-    "numa_nodes": "NUMA node(s)",
+    "cpus": r"CPU(?:\(s\))?",
+    "threads_per_core": r"(?:Thread\(s\) per core|每个核的线程数)",
+    "cores_per_socket": r"(?:Core\(s\) per (?:socket|cluster)|每个座的核数|每个簇的核数)",
+    "sockets": r"(?:Socket\(s\)|座)",
+    "numa_nodes": r"NUMA (?:node\(s\)|节点)",
 }
 
 
 def parse_lscpu(text: str) -> Facts | None:
     """Return the processor, or None when this is not of lscpu."""
-    arch = re.search(r"^\s*Architecture:[ \t]+(\S+)", text, re.M)
-    if arch is None or not re.search(r"^\s*CPU\(s\):", text, re.M):
+    arch = re.search(r"^[ \t]*(?:Architecture|架构)[:：][ \t]*(\S+)", text, re.M)
+    if arch is None or not re.search(r"^[ \t]*CPU(?:\(s\))?[:：]", text, re.M):
         return None
     facts: Facts = {"arch": arch[1]}
     for name, key in _LSCPU.items():
-        found = re.search(rf"^\s*{re.escape(key)}:[ \t]*(\S+)", text, re.M)
+        found = re.search(rf"^[ \t]*{key}[:：][ \t]*(\S+)", text, re.M)
         facts[name] = count_or_none(found[1]) if found else None
-    model = re.search(r"^\s*Model name:[ \t]*(.*?)\s*$", text, re.M)
+    model = re.search(r"^[ \t]*(?:Model name|型号名称)[:：][ \t]*(.*?)[ \t]*$", text, re.M)
     facts["model"] = text_or_none(model[1]) if model else None
-    facts["numa_cpus"] = dict(re.findall(r"^\s*NUMA node(\d+) CPU\(s\):[ \t]*(\S+)", text, re.M))
+    facts["numa_cpus"] = dict(
+        re.findall(r"^[ \t]*NUMA (?:node|节点)[ \t]*(\d+) CPU(?:\(s\))?[:：][ \t]*(\S+)", text, re.M)
+    )
     return facts
 
 

@@ -40,6 +40,7 @@ def parse_xids(text: str) -> Facts | None:
 
 
 _KILLED = re.compile(r"Kill(?:ed|ing) process (\d{1,9})(?:, UID \d+,)?[ ,]+\(([^)]*)\)([^\n]*)", re.I)
+_CHOSEN = re.compile(r"Kill process (\d{1,9}) \(([^)]*)\)([^\n]*)", re.I)
 
 
 def parse_oom(text: str) -> Facts | None:
@@ -47,7 +48,8 @@ def parse_oom(text: str) -> Facts | None:
     if not re.search(r"oom-kill|Out of memory|invoked oom-killer", text, re.I):
         return None
     killed = []
-    for pid, name, rest in _KILLED.findall(text):
+    # Kernels before 5 say whom they will kill and then whom they killed, which may be a child of it.
+    for pid, name, rest in _KILLED.findall(text) or _CHOSEN.findall(text):
         rss = re.search(r"anon-rss:(\d{1,15})kB", rest)
         killed.append({"pid": int(pid), "name": name, "anon_rss_kb": int(rss[1]) if rss else None})
     constraint = re.search(r"constraint=(CONSTRAINT_\w+)", text)

@@ -42,10 +42,9 @@ def parse_topology(text: str) -> Facts | None:
         "pair_counts": dict(Counter(pairs.values())),
         "pairs": named if len(devices) <= _FEW else None,
     }
-    if "CPU Affinity" in lines[start]:
-        facts["cpu_affinity"] = {name: tail[0] for name, tail in tails.items() if tail}
-    if "NUMA Affinity" in lines[start]:
-        facts["numa"] = {name: tail[1] for name, tail in tails.items() if len(tail) > 1}
+    has_cpu, has_numa = "CPU Affinity" in lines[start], "NUMA Affinity" in lines[start]
+    facts["cpu_affinity"] = {name: tail[0] for name, tail in tails.items() if has_cpu and tail}
+    facts["numa"] = {name: tail[1] for name, tail in tails.items() if has_numa and len(tail) > 1}
     return facts
 
 

@@ -20,7 +20,8 @@ def parse_q(text: str) -> Facts | None:
     if not marks and not _ECC.search(text):
         return None
     if not marks:  # an excerpt without the GPU's name
-        return {"ecc": _ecc(list(_entries(text)))}
+        entries = list(_entries(text))
+        return {"ecc": _ecc(entries), **_health(entries, _values(entries))}
     head = {path[-1]: value for path, value in _entries(text[: marks[0].start()]) if value}
     ends = [*(mark.start() for mark in marks[1:]), len(text)]
     gpus = [_gpu(mark[1], text[mark.end() : end]) for mark, end in zip(marks, ends, strict=True)]
@@ -47,12 +48,18 @@ def _entries(text: str) -> Iterator[Entry]:
         yield tuple(name for _, name in stack), found[3].strip() if found[3] is not None else None
 
 
-def _gpu(bus_id: str, body: str) -> Facts:
-    entries = list(_entries(body))
+def _values(entries: list[Entry]) -> dict[tuple[str, ...], str]:
+    """Return each value by its place; of places that come again (processes) the first."""
     values: dict[tuple[str, ...], str] = {}
     for path, value in entries:
         if value is not None:
             values.setdefault(path, value)
+    return values
+
+
+def _gpu(bus_id: str, body: str) -> Facts:
+    entries = list(_entries(body))
+    values = _values(entries)
 
     def first(*places: tuple[str, ...]) -> str | None:
         return next((values[place] for place in places if place in values), None)
@@ -76,6 +83,9 @@ def _gpu(bus_id: str, body: str) -> Facts:
         ("ecc_mode_pending", first(("ECC Mode", "Pending"), ("Ecc Mode", "Pending")), text_or_none),
         ("recovery_action", first(("GPU Recovery Action",)), text_or_none),
         ("fan_pct", first(("Fan Speed",)), whole),
+        ("pcie_width", first(("PCI", "GPU Link Info", "Link Width", "Current")), whole),
+        ("pcie_width_max", first(("PCI", "GPU Link Info", "Link Width", "Max")), whole),
+        ("fabric_state", first(("Fabric", "State")), text_or_none),
     ):
         if value is not None:
             facts[name] = read(value)

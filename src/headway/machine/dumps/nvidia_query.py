@@ -1,4 +1,4 @@
-"""The CSV of `nvidia-smi --query-gpu` and `--query-compute-apps`: columns by name, in any order, with or without units."""
+"""The CSV of `nvidia-smi --query-gpu` and `--query-compute-apps`: columns by name, in any order."""
 
 from __future__ import annotations
 

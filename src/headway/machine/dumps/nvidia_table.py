@@ -63,7 +63,10 @@ def _gpus(lines: list[str]) -> list[Facts]:
             gpus[-1].update(_second_row(cells))
             row = 2
         elif gpus and row == 2 and not cells[0].strip():
-            gpus[-1]["mig_mode"] = text_or_none(cells[2])
+            mode = text_or_none(cells[2])
+            gpus[-1]["mig_mode"] = mode.removesuffix("*") if mode else None
+            if mode and mode.endswith("*"):
+                gpus[-1]["mig_pending_change"] = True
             row = 0
     return gpus
 

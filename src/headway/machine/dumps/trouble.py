@@ -17,7 +17,7 @@ _CLASSES = (
     ("no_devices", re.compile(r"^\s*no devices were found", re.I | re.M)),
     (
         "driver_not_loaded",
-        re.compile(r"couldn't communicate with the NVIDIA driver|driver is not loaded|driver not loaded", re.I),
+        re.compile(r"could(?:n't| not) communicate with the (?:NVIDIA )?driver|driver (?:is )?not loaded", re.I),
     ),
     (
         "library_not_found",

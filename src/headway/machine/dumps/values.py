@@ -9,14 +9,17 @@ Facts = dict[str, Any]
 """Facts as they were printed, under the names of docs/decisions/0015. Any: numbers, texts, lists of facts."""
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_ENDLESS = re.compile(r"\d{19,}")
+"""No reading has as many digits, and Python refuses to read numbers of thousands."""
 _ABSENT = {"", "n/a", "na", "[n/a]", "not found", "[not found]", "not supported", "[not supported]", "-", "--"}
 _NUMBER = re.compile(r"[+-]?\d{1,18}(?:\.\d{1,9})?")
 _SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50, "e": 1 << 60}
 
 
 def clean(text: str) -> str:
-    """Return the text without terminal escapes, carriage returns and null bytes; trailing blanks stay."""
-    return _ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+    """Return the text without terminal escapes, carriage returns, null bytes and endless numbers; blanks stay."""
+    plain = _ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+    return _ENDLESS.sub(lambda found: found[0][:18], plain)
 
 
 def is_absent(value: str | None) -> bool:
@@ -53,5 +56,5 @@ def count_or_none(value: str | None) -> int | None:
 
 def bytes_of(value: object) -> int | None:
     """Return the bytes of `1.9G`, `63 GiB`, `64M`, `251.61 GB`, `7.692GiB` or `0`; None: not a size."""
-    found = re.fullmatch(r"\s*(\d{1,18}(?:\.\d{1,9})?)\s*([kKmMgGtTpPeE]?)(?:i?[bB])?\s*", str(value))
+    found = re.fullmatch(r"\s*(\d{1,18}(?:\.\d{1,9})?)\s*([kKmMgGtTpPeE]?)i?[bB]?\s*", str(value))
     return int(float(found[1]) * _SIZES[found[2].lower()]) if found else None

@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.float64]
 
 COLOURS: dict[str, tuple[int, int, int]] = {"red": (220, 50, 40), "green": (50, 190, 70), "blue": (50, 90, 230)}
 NAMES = tuple(COLOURS)
-PHRASES = ("move to the {colour} block", "reach the {colour} block", "go to the {colour} block and close the gripper")
+PHRASES = ("reach the {colour} block", "move to the {colour} block", "go to {colour}")
 _TURNS = np.array([[0.2, 0.0, -0.2], [-0.2, 0.2, 0.0], [0.0, -0.2, 0.2]])
 """Small rotation that goes with each colour."""
 

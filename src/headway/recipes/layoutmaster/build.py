@@ -87,7 +87,7 @@ def score_baselines(
     arrays: dict[str, NDArray[np.generic]], num_train: int, section: LayoutMasterSection
 ) -> dict[str, float]:
     """Return the mean IoU on the held-out posters of random boxes and of the mean training box."""
-    target, counts = arrays["target"].astype(np.float64), arrays["counts"]
+    target, counts = arrays["target"].astype(np.float64), arrays["counts"].astype(np.int64)
     mask = np.arange(target.shape[1]) < counts[:, None]
     train, held = target[:num_train][mask[:num_train]][:, :4], target[num_train:][mask[num_train:]][:, :4]
     dice = np.random.default_rng(0)

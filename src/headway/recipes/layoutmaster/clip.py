@@ -24,7 +24,9 @@ class _Attention(nn.Module):
         self.v_proj, self.out_proj = nn.Linear(width, width), nn.Linear(width, width)
 
     def forward(self, x: Tensor) -> Tensor:
-        q, k, v = (proj(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for proj in (self.q_proj, self.k_proj, self.v_proj))
+        q, k, v = (
+            proj(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for proj in (self.q_proj, self.k_proj, self.v_proj)
+        )
         return self.out_proj(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
 
 
@@ -71,7 +73,9 @@ class _VisionModel(nn.Module):
         width, eps = shape["hidden_size"], shape["layer_norm_eps"]
         self.embeddings = _Embeddings(shape)
         self.pre_layrnorm = nn.LayerNorm(width, eps)  # spelt as in the published files
-        self.encoder = nn.ModuleDict({"layers": nn.ModuleList(_Layer(shape) for _ in range(shape["num_hidden_layers"]))})
+        self.encoder = nn.ModuleDict(
+            {"layers": nn.ModuleList(_Layer(shape) for _ in range(shape["num_hidden_layers"]))}
+        )
         self.post_layernorm = nn.LayerNorm(width, eps)
 
     def forward(self, pixels: Tensor) -> Tensor:

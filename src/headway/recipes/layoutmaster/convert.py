@@ -1,7 +1,7 @@
 """Turns `trajectories.pkl` into `trajectories.safetensors`, each in a sealed process of its own.
 
-`python -m headway.recipes.layoutmaster.convert DATA_ROOT`. A pickle is a program; see unpickle.py for what it may do here.
-What comes back is read as plain numbers and checked before it gets its name. Pickles are left where they are.
+`python -m headway.recipes.layoutmaster.convert DATA_ROOT`. A pickle is a program; see unpickle.py for what it may do
+here. What comes back is read as plain numbers and checked before it gets its name. Pickles are left where they are.
 """
 
 from __future__ import annotations

@@ -34,17 +34,17 @@ def keep_shares(section: LayoutMasterSection) -> Tensor:
 class Diffusion:
     """The forward process of one run, on one device."""
 
-    kept_T: Tensor
+    kept: Tensor
     """Alpha bar by timestep, fp32."""
 
     def noised(self, clean: Tensor, noise: Tensor, timesteps_B: Tensor) -> Tensor:
         """Return the layout after so many steps of noise."""
-        kept = self.kept_T[timesteps_B].view(-1, 1, 1)
+        kept = self.kept[timesteps_B].view(-1, 1, 1)
         return kept.sqrt() * clean + (1 - kept).sqrt() * noise
 
     def clean_from_noise(self, noisy: Tensor, noise: Tensor, timesteps_B: Tensor) -> Tensor:
         """Return the clean layout that this noise would have made noisy."""
-        kept = self.kept_T[timesteps_B].view(-1, 1, 1)
+        kept = self.kept[timesteps_B].view(-1, 1, 1)
         return (noisy - (1 - kept).sqrt() * noise) / kept.sqrt()
 
     def sample(self, denoise: Denoise, noisy: Tensor, steps: int, *, first: int | None = None) -> Tensor:
@@ -52,13 +52,13 @@ class Diffusion:
 
         The original re-noises at every step but the last and throws the prediction away; that is one step, not fifty.
         """
-        last = len(self.kept_T) - 1 if first is None else first
+        last = len(self.kept) - 1 if first is None else first
         times = torch.linspace(last, 0, min(steps, last + 1)).round().long().tolist()
         for now, then in zip(times, [*times[1:], None], strict=True):
             clean = denoise(noisy, torch.full((len(noisy),), now, device=noisy.device)).clamp(-1, 1)
             if then is None:
                 return clean
-            kept, kept_then = self.kept_T[now], self.kept_T[then]
+            kept, kept_then = self.kept[now], self.kept[then]
             noise = (noisy - kept.sqrt() * clean) / (1 - kept).sqrt()
             noisy = kept_then.sqrt() * clean + (1 - kept_then).sqrt() * noise
         raise AssertionError("there is at least one step")

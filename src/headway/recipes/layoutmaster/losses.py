@@ -1,9 +1,10 @@
 """The seven terms of the loss, for all pairs of elements at once.
 
 Each term is a vector over the samples of a batch, so that a sum and a count are all the loop needs. `original` is the
-published maths, in pixels, with padded slots counted as elements at zero; the original's double loops over 300 pairs took
-longer than a small network. `fixed` works in shares of the canvas, looks at real elements only, divides by how many pairs
-there are, and asks of taste (aesthetic, overlap, alignment) only what the true layout itself has: it is zero at the truth.
+published maths, in pixels, with padded slots counted as elements at zero; the original's double loops over 300 pairs
+took longer than a small network. `fixed` works in shares of the canvas, looks at real elements only, divides by how
+many pairs there are, and asks of order and taste (aesthetic, overlap, alignment) no more than the true layout itself
+has: it is zero at the truth.
 """
 
 # B batch, N elements, D numbers of an element, E kinds of edges
@@ -30,12 +31,12 @@ Terms = dict[str, Tensor]
 class Answer:
     """What the network said of a batch, beside the truth; layouts in pixels."""
 
-    said_BND: Tensor
+    said: Tensor
     """What it predicts: noise, or the clean layout as the network sees it."""
-    wanted_BND: Tensor
-    layout_BND: Tensor
-    target_BND: Tensor
-    mask_BN: Tensor
+    wanted: Tensor
+    layout: Tensor
+    target: Tensor
+    mask: Tensor
     canvas: tuple[int, int]
     layers: int
     """Layers are divided by this."""
@@ -43,19 +44,17 @@ class Answer:
 
 def original_terms(answer: Answer) -> Terms:
     """Return the published terms, (B) each."""
-    real = answer.mask_BN[..., None].to(answer.said_BND.dtype)
-    said, wanted, layout, target = (
-        part * real for part in (answer.said_BND, answer.wanted_BND, answer.layout_BND, answer.target_BND)
-    )
-    every = torch.ones_like(answer.mask_BN)
-    pairs, real_pairs = upper_pairs(every), upper_pairs(answer.mask_BN)
+    real = answer.mask[..., None].to(answer.said.dtype)
+    said, wanted, layout, target = (part * real for part in (answer.said, answer.wanted, answer.layout, answer.target))
+    every = torch.ones_like(answer.mask)
+    pairs, real_pairs = upper_pairs(every), upper_pairs(answer.mask)
     box, layer, conf = layout[..., :4], layout[..., 4], layout[..., 5]
     order = F.binary_cross_entropy(torch.sigmoid(gaps(layer)), is_below(target[..., 4]), reduction="none")
     half_w, half_h = answer.canvas[0] / 2, answer.canvas[1] / 2
     area = box[..., 2] * box[..., 3]
     ratio = (box[..., 2] / (box[..., 3] + _EPS) - _GOLDEN).abs().mean(1)
     spread = area.std(1) / (area.mean(1) + _EPS)
-    num = answer.mask_BN.sum(1) + _EPS
+    num = answer.mask.sum(1) + _EPS
     centre_x, centre_y = (box[..., 0] + box[..., 2] / 2).sum(1) / num, (box[..., 1] + box[..., 3] / 2).sum(1) / num
     balance = (centre_x - half_w).abs() / half_w + (centre_y - half_h).abs() / half_h
     gap = gaps(edges(box)).abs()
@@ -72,9 +71,9 @@ def original_terms(answer: Answer) -> Terms:
 
 def fixed_terms(answer: Answer) -> Terms:
     """Return the repaired terms, (B) each; all are zero when the answer is the truth."""
-    mask, target = answer.mask_BN, answer.target_BND
-    side = answer.layout_BND.new_tensor([*answer.canvas, *answer.canvas, answer.layers, 1.0])
-    layout, truth = answer.layout_BND / side, target / side
+    mask, target = answer.mask, answer.target
+    side = answer.layout.new_tensor([*answer.canvas, *answer.canvas, answer.layers, 1.0])
+    layout, truth = answer.layout / side, target / side
     pairs, layer = upper_pairs(mask), layout[..., 4]
     sign = 2 * is_below(target[..., 4]) - 1
     # Cross-entropy of each pair's order, of which the truth itself, a few layers apart, has some.
@@ -84,7 +83,7 @@ def fixed_terms(answer: Answer) -> Terms:
         return F.relu(term(layout[..., :4]) - term(truth[..., :4]))
 
     return {
-        "noise": mean_over(F.smooth_l1_loss(answer.said_BND, answer.wanted_BND, reduction="none").mean(2), mask),
+        "noise": mean_over(F.smooth_l1_loss(answer.said, answer.wanted, reduction="none").mean(2), mask),
         "position": mean_over((2 * (layout - truth))[..., :4].square().mean(2), mask)
         + 0.5 * mean_over(1 - iou(layout[..., :4], truth[..., :4]), mask),
         "layer": mean_over((2 * (layer - truth[..., 4])).square(), mask) + 0.3 * mean_over(order, pairs),

@@ -13,7 +13,12 @@ from headway.recipes.layoutmaster.losses import edges, gaps, intersections, iou,
 
 
 def metric_sums(
-    layout_BND: Tensor, target_BND: Tensor, start_BND: Tensor, mask_BN: Tensor, backdrop_BN: Tensor, canvas: tuple[int, int]
+    layout_BND: Tensor,
+    target_BND: Tensor,
+    start_BND: Tensor,
+    mask_BN: Tensor,
+    backdrop_BN: Tensor,
+    canvas: tuple[int, int],
 ) -> dict[str, Tensor]:
     """Return the sums behind every metric; layouts in pixels."""
     layout = layout_BND.double()
@@ -49,7 +54,9 @@ def summarize_metrics(sums: Mapping[str, float]) -> dict[str, float]:
 
 def overlap(box_BN4: Tensor, mask_BN: Tensor) -> Tensor:
     """Return how much of each element others cover, summed over elements and others, (B)."""
-    others = (mask_BN[:, :, None] & mask_BN[:, None, :]) & ~torch.eye(mask_BN.size(1), dtype=torch.bool, device=mask_BN.device)
+    others = (mask_BN[:, :, None] & mask_BN[:, None, :]) & ~torch.eye(
+        mask_BN.size(1), dtype=torch.bool, device=mask_BN.device
+    )
     area = (box_BN4[..., 2] * box_BN4[..., 3])[:, :, None]
     share = torch.where(area > 0, intersections(box_BN4) / area.clamp(min=1e-12), 0.0)
     return (share * others).sum((1, 2))
@@ -57,7 +64,9 @@ def overlap(box_BN4: Tensor, mask_BN: Tensor) -> Tensor:
 
 def alignment(box_BN4: Tensor, mask_BN: Tensor) -> Tensor:
     """Return -log(1 - gap) to the nearest edge of its kind of any other element, a mean over elements, (B)."""
-    others = mask_BN[:, :, None] & mask_BN[:, None, :] & ~torch.eye(mask_BN.size(1), dtype=torch.bool, device=mask_BN.device)
+    others = (
+        mask_BN[:, :, None] & mask_BN[:, None, :] & ~torch.eye(mask_BN.size(1), dtype=torch.bool, device=mask_BN.device)
+    )
     gap_BENN = gaps(edges(box_BN4)).abs().masked_fill(~others[:, None], torch.inf)
     nearest_BN = gap_BENN.amin((1, 3)).clamp(max=1 - 1e-6)
     has_other = others.any(2)

@@ -1,9 +1,9 @@
 """The layout diffusion transformer and its action head.
 
 Module names are those of the original, so weights go from one to the other under their own names. `fixed` repairs what
-kept the original from learning, without a parameter more or less: padded slots get no attention, an element sees its own
-image beside those of the others (in the original nothing ties an image to its element but the slot order), and the head
-answers without tanh and sigmoid, which cannot reach noise beyond 1.
+kept the original from learning, without a parameter more or less: padded slots get no attention, an element sees its
+own image beside those of the others (in the original nothing ties an image to its element but the slot order), and the
+head answers without tanh and sigmoid, which cannot reach noise beyond 1.
 """
 
 # B batch, N elements, H width, V width of image features, D numbers of an element, M valid elements of a batch
@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from headway.recipes.layoutmaster.section import STATE_DIM
+from headway.recipes.layoutmaster.section import STATE_DIM, LayoutMasterSection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +31,19 @@ class LayoutSize:
     max_elements: int = 25
     dropout: float = 0.1
     is_fixed: bool = True
+
+
+def size_of(section: LayoutMasterSection) -> LayoutSize:
+    """Return the shape a section asks for."""
+    return LayoutSize(
+        visual_dim=section.visual_dim,
+        hidden_dim=section.hidden_dim,
+        num_layers=section.num_layers,
+        num_heads=section.num_heads,
+        max_elements=section.max_elements,
+        dropout=section.dropout,
+        is_fixed=section.head_mode == "fixed",
+    )
 
 
 def embed_time(timesteps_B: Tensor, width: int) -> Tensor:
@@ -145,6 +158,6 @@ class LayoutMaster(nn.Module):
 
 
 def spread(features_MV: Tensor, mask_BN: Tensor) -> Tensor:
-    """Return the features of the valid elements in their slots, zero elsewhere: padded slots cost the backbone nothing."""
+    """Return the features of the valid elements in their slots, zero elsewhere; padded slots cost no backbone."""
     out_BNV = features_MV.new_zeros(*mask_BN.shape, features_MV.size(-1))
     return out_BNV.masked_scatter(mask_BN[..., None], features_MV)

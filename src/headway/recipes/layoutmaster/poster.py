@@ -2,9 +2,10 @@
 
     <data_dir>/<poster>/json/<name>_parse_data.json    where every layer belongs
     <data_dir>/<poster>/parse/*.png                    one image an element
-    <data_dir>/<poster>/trajectories.safetensors       disturbed layouts and the ways back (trajectories.pkl: see convert)
+    <data_dir>/<poster>/trajectories.safetensors       disturbed layouts and the ways back
 
-The JSON comes from other people's tools: its numbers are checked, and its paths are only ever used as names inside parse/.
+A trajectories.pkl goes through `convert` first. The JSON comes from other people's tools: its numbers are checked, and
+its paths are only ever used as names inside parse/.
 """
 
 from __future__ import annotations

@@ -74,7 +74,15 @@ _ALIASES: Mapping[str, str] = {
     "data.use_trajectory_dataset": "task.use_trajectory_dataset",
     **{
         f"model.{name}": f"task.{name}"
-        for name in ("visual_backbone", "visual_dim", "hidden_dim", "num_layers", "num_heads", "max_elements", "dropout")
+        for name in (
+            "visual_backbone",
+            "visual_dim",
+            "hidden_dim",
+            "num_layers",
+            "num_heads",
+            "max_elements",
+            "dropout",
+        )
     },
     "model.head_mode": "task.head_mode",
     "backbone_path": "task.backbone_path",

@@ -14,7 +14,7 @@ from torch import Tensor
 from headway.engine.order import mix
 from headway.engine.task import Ids
 from headway.recipes.layoutmaster.data import Index
-from headway.recipes.layoutmaster.section import LEVELS
+from headway.recipes.layoutmaster.section import LEVELS, STATE_DIM, LayoutMasterSection
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class Range:
 class PosterData:
     """Training or held-out posters: images as bytes, layouts in pixels.
 
-    The original sorts slots by layer, so the slot number is the answer to "which layer"; with `is_shuffled` every sample
-    deals the slots out anew. Padded slots come last and have no images.
+    The original sorts slots by layer, so the slot number is the answer to "which layer"; with `is_shuffled` every
+    sample deals the slots out anew. Padded slots come last and have no images.
     """
 
     def __init__(self, folder: Path, index: Index, posters: Range, *, is_shuffled: bool) -> None:
@@ -67,3 +67,11 @@ class PosterData:
             "backdrop": self._backdrop[ids[:, None], slots],
         }
         return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
+
+
+def example_batch(section: LayoutMasterSection, samples: int) -> dict[str, Tensor]:
+    """Return a batch of full posters, which is the most memory one can take; its values do not matter."""
+    slots, side = section.max_elements, section.image_size
+    layout, mask = torch.zeros(samples, slots, STATE_DIM), torch.ones(samples, slots, dtype=torch.bool)
+    images = torch.zeros(samples * slots, 3, side, side, dtype=torch.uint8)
+    return {"images": images, "target": layout, "start": layout, "mask": mask, "backdrop": ~mask}

@@ -96,7 +96,9 @@ def _draw(part: _Part, tint: np.ndarray, dice: np.random.Generator) -> Image.Ima
     draw = ImageDraw.Draw(image)
     base = {"background": (150, 170, 190), "title": (190, 40, 40), "body": (50, 60, 70), "footer": (30, 120, 60)}
     wobble = tint + dice.integers(0, 20, 3)
-    color: Color = tuple(int(min(255, c + w)) for c, w in zip(base.get(part.category, (200, 160, 20)), wobble, strict=True))  # type: ignore[assignment]  # three numbers in, three out
+    color: Color = tuple(
+        int(min(255, c + w)) for c, w in zip(base.get(part.category, (200, 160, 20)), wobble, strict=True)
+    )  # type: ignore[assignment]  # three numbers in, three out
     side = _PIXELS
     if part.category == "background":
         draw.rectangle((0, 0, side, side), fill=color)

@@ -15,10 +15,11 @@ from headway.config import RunConfig
 from headway.engine.task import Batch, Loss, ParamGroup, Prediction, Task, to_device
 from headway.recipes.layoutmaster.data import Index, open_index
 from headway.recipes.layoutmaster.diffusion import Diffusion, in_pixels, make_diffusion, normalized
+from headway.recipes.layoutmaster.export import meta_json
 from headway.recipes.layoutmaster.losses import Answer, Terms, fixed_terms, original_terms
 from headway.recipes.layoutmaster.metrics import metric_sums, summarize_metrics
-from headway.recipes.layoutmaster.model import LayoutDiffusionTransformer, LayoutMaster, LayoutSize
-from headway.recipes.layoutmaster.samples import PosterData, Range
+from headway.recipes.layoutmaster.model import LayoutDiffusionTransformer, LayoutMaster, size_of
+from headway.recipes.layoutmaster.samples import PosterData, Range, example_batch
 from headway.recipes.layoutmaster.section import LayoutMasterSection, PredictOptions
 from headway.recipes.layoutmaster.visual import batch_norms, build_visual
 
@@ -41,25 +42,12 @@ class LayoutMasterTask(Task):
         self.is_fixed = self.section.head_mode == "fixed"
         self._diffusions: dict[torch.device, Diffusion] = {}
 
-    def size(self) -> LayoutSize:
-        """Return the transformer's shape."""
-        task = self.section
-        return LayoutSize(
-            visual_dim=task.visual_dim,
-            hidden_dim=task.hidden_dim,
-            num_layers=task.num_layers,
-            num_heads=task.num_heads,
-            max_elements=task.max_elements,
-            dropout=task.dropout,
-            is_fixed=self.is_fixed,
-        )
-
     def build_model(self) -> LayoutMaster:
         """Return the model; weights that do not train come from the seed, so a restart sees the same features."""
         device = torch.get_default_device()
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             torch.manual_seed(self.config.seed)
-            return LayoutMaster(build_visual(self.section), LayoutDiffusionTransformer(self.size()))
+            return LayoutMaster(build_visual(self.section), LayoutDiffusionTransformer(size_of(self.section)))
 
     def train_data(self) -> PosterData:
         """Return the first posters by name."""
@@ -70,6 +58,10 @@ class LayoutMasterTask(Task):
         """Return the posters that are held out."""
         folder, index = self._prepared
         return PosterData(folder, index, Range(index.num_train, len(index.names)), is_shuffled=self.is_fixed)
+
+    def example(self, samples: int) -> Batch:
+        """Return full posters."""
+        return example_batch(self.section, samples)
 
     def data_id(self) -> dict[str, str]:
         """Return a hash of the arrays themselves: equal where, and only where, the data is equal."""
@@ -116,18 +108,18 @@ class LayoutMasterTask(Task):
         is_noise = self.section.predicts_noise
         layout = diffusion.clean_from_noise(noisy, said, timesteps) if is_noise else said
         answer = Answer(
-            said_BND=said,
-            wanted_BND=noise if is_noise else clean,
-            layout_BND=in_pixels(layout.clamp(-1, 1) if self.is_fixed else layout, self.section),
-            target_BND=target,
-            mask_BN=mask,
+            said=said,
+            wanted=noise if is_noise else clean,
+            layout=in_pixels(layout.clamp(-1, 1) if self.is_fixed else layout, self.section),
+            target=target,
+            mask=mask,
             canvas=self.section.canvas_size,
             layers=self.section.layers,
         )
         if not self.is_fixed:
             return original_terms(answer)
         # What is left of the layout in the noise is what its terms can be asked for.
-        kept = diffusion.kept_T[timesteps]
+        kept = diffusion.kept[timesteps]
         return {name: term if name == "noise" else kept * term for name, term in fixed_terms(answer).items()}
 
     def _weighted(self, terms: Terms) -> Tensor:
@@ -162,6 +154,10 @@ class LayoutMasterTask(Task):
         """Return the metrics under names that tell them from those of a validation."""
         return {f"sampled_{name}": value for name, value in summarize_metrics(sums).items()}
 
+    def describe(self, step: int, measures: Mapping[str, float]) -> dict[str, Any]:
+        """Return what the original keeps in a checkpoint beside the weights."""
+        return meta_json(self.config, step, measures, self._prepared[1].num_train)
+
     def predict(self, model: nn.Module, options: Mapping[str, Any], out: Path) -> Prediction:
         """Lay out held-out posters, or one poster's folder; write a JSON and three pictures of each."""
         # Only here: training never draws, and ranks start faster without pillow.
@@ -169,7 +165,9 @@ class LayoutMasterTask(Task):
 
         return predict_posters(self, model, PredictOptions.model_validate(options), out)
 
-    def sample(self, model: nn.Module, batch: Batch, noise: Tensor, steps: int, *, strength: float | None = None) -> Tensor:
+    def sample(
+        self, model: nn.Module, batch: Batch, noise: Tensor, steps: int, *, strength: float | None = None
+    ) -> Tensor:
         """Return sampled layouts (B, N, 6) in pixels: from pure noise, or from the start layouts with some noise."""
         mask = batch["mask"]
         diffusion = self._diffusion(mask.device)

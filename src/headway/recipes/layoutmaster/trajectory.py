@@ -1,8 +1,8 @@
 """Disturbed layouts and the ways back, in a format that cannot run code.
 
 `trajectories.safetensors` holds, for each noise level, `noise_0.1/start_layout (N,6)`, `…/target_layout (N,6)`,
-`…/element_mask (N)`, `…/linear_trajectory (T,N,6)` and `…/smooth_trajectory (T,N,6)`, with the metadata of the original's
-pickle as JSON in its header. Layouts are in pixels of the canvas.
+`…/element_mask (N)`, `…/linear_trajectory (T,N,6)` and `…/smooth_trajectory (T,N,6)`, with the metadata of the
+original's pickle as JSON in its header. Layouts are in pixels of the canvas.
 
 Run as a program it writes the file for every poster that has none:
 `python -m headway.recipes.layoutmaster.trajectory --data_root DIR`.
@@ -49,7 +49,9 @@ def target_layout(poster: Poster, max_elements: int) -> tuple[Floats, Floats]:
     return target, mask
 
 
-def disturb(target: Floats, mask: Floats, level: float, section: LayoutMasterSection, dice: np.random.Generator) -> Floats:
+def disturb(
+    target: Floats, mask: Floats, level: float, section: LayoutMasterSection, dice: np.random.Generator
+) -> Floats:
     """Return a layout disturbed by a noise level: places by 10 % of the canvas a unit, sizes by 5 %."""
     width, height = section.canvas_size
     side = np.array([width, height, width, height], np.float32)

@@ -1,14 +1,13 @@
 """What looks at the images: a small network that learns, the original's two random ones, and a real CLIP.
 
-Images come as bytes (M, 3, S, S), features go out (M, V). The original runs its projection without gradient and does not
-save any of this, so a restarted run sees other features; here weights that do not train come from the run's seed, and
-a checkpoint remembers their hash.
+Images come as bytes (M, 3, S, S), features go out (M, V). The original runs its projection without gradient and does
+not save any of this, so a restarted run sees other features; here weights that do not train come from the run's seed,
+and a checkpoint remembers their hash.
 """
 
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from headway.recipes.layoutmaster.clip import load_clip
@@ -36,8 +35,6 @@ class VisualFeatureExtractor(nn.Module):
 class SmallCnn(nn.Sequential):
     """Three strided convolutions with norms that know no batch, and the features of a 4 x 4 grid."""
 
-    width = 32 * 16
-
     def __init__(self) -> None:
         super().__init__(
             nn.Conv2d(3, 16, 3, stride=2, padding=1),
@@ -57,8 +54,6 @@ class SmallCnn(nn.Sequential):
 class SimpleCnn(nn.Sequential):
     """The original's fallback: four convolutions with batch norms, averaged over the image."""
 
-    width = 512
-
     def __init__(self) -> None:
         layers: list[nn.Module] = []
         for inner, outer, side, stride in ((3, 64, 7, 2), (64, 128, 3, 1), (128, 256, 3, 1), (256, 512, 3, 1)):
@@ -70,16 +65,14 @@ class SimpleCnn(nn.Sequential):
 class QwenLike(nn.Module):
     """The original's re-creation of a Qwen vision tower: its shape, none of its weights, no positions."""
 
-    width = 2048
-    patch = 14
-
     def __init__(self) -> None:
         super().__init__()
-        self.patch_embed = nn.Conv2d(3, 1280, self.patch, stride=self.patch)
-        layer = nn.TransformerEncoderLayer(1280, 16, 3420, activation="gelu", batch_first=True)
-        self.layers = nn.TransformerEncoder(layer, 4, enable_nested_tensor=False)
+        self.patch_embed = nn.Conv2d(3, 1280, 14, stride=14)
+        self.layers = nn.Sequential(
+            *(nn.TransformerEncoderLayer(1280, 16, 3420, activation="gelu", batch_first=True) for _ in range(4))
+        )
         self.norm = nn.LayerNorm(1280)
-        self.out = nn.Linear(1280, self.width)
+        self.out = nn.Linear(1280, 2048)
 
     def forward(self, pixels: Tensor) -> Tensor:
         patches = self.patch_embed(pixels).flatten(2).transpose(1, 2)
@@ -93,8 +86,10 @@ def build_visual(section: LayoutMasterSection) -> VisualFeatureExtractor:
         assert section.backbone_path is not None, "the section has checked it"
         backbone, width = load_clip(section.backbone_path, section.image_size)
     else:
-        kind = {"small": SmallCnn, "simple-cnn": SimpleCnn, QWEN: QwenLike}[section.visual_backbone]
-        backbone, width = kind(), kind.width
+        kind, width = {"small": (SmallCnn, 512), "simple-cnn": (SimpleCnn, 512), QWEN: (QwenLike, 2048)}[
+            section.visual_backbone
+        ]
+        backbone = kind()
     visual = VisualFeatureExtractor(backbone, width, section.visual_dim)
     if section.freeze_visual:
         visual.requires_grad_(False)

@@ -131,6 +131,22 @@ _IGNORED: Mapping[str, str] = {
 }
 
 
+def _shape(section: NanochatSection) -> dict[str, Any]:
+    """Return the model in the words of the planner's decoder family."""
+    return {
+        "layers": section.depth,
+        "hidden": section.width,
+        "heads": section.n_head,
+        "kv_heads": section.kv_heads,
+        "vocab": section.vocab_size,
+        "ffn": 4 * section.width,
+        "mlp": "relu2",
+        "norm": "layer",
+        "qk_norm": True,
+        "logit_tokens": section.loss_chunk or None,
+    }
+
+
 RECIPE = Recipe(
     name="nanochat",
     section=NanochatSection,
@@ -143,6 +159,7 @@ RECIPE = Recipe(
     tokens_per_sample=lambda section: section.max_seq_len,
     train_samples=count_train_samples,
     baselines=baseline,
+    shape=_shape,
     predict=PredictOptions,
     prepare="headway.recipes.nanochat.data",
     preload=("headway.recipes.nanochat.task",),

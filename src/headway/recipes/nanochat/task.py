@@ -98,6 +98,11 @@ class NanochatTask(Task):
         limit = None if tokens is None else max(1, tokens // seq_len)
         return TokenData(folder / "val.bin", index.dtype, seq_len, limit)
 
+    def example(self, samples: int) -> Batch:
+        """Return tokens of the right shape; their values do not matter to a trace."""
+        tokens_BT = torch.zeros(samples, self.section.max_seq_len, dtype=torch.int64)
+        return {"tokens": tokens_BT, "targets": tokens_BT}
+
     def param_groups(self, model: nn.Module) -> list[ParamGroup]:
         """Return Muon's matrices and the two vocabulary matrices of AdamW; `lr.base` multiplies all three rates."""
         matrices: dict[str, nn.Parameter] = {}

@@ -1,4 +1,4 @@
-"""The traps of the published guide, said before a run starts: what a batch means, what fits a card, how long to drive."""
+"""The published guide's traps, said before a run starts: what a batch means, what fits a card, how far to drive."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def train_bytes(section: RdtSection, *, per_device: int, has_ema: bool, shards: 
 
 
 def _batch_meaning(here: Situation) -> list[Warning]:
-    """Say both numbers when the batch was given by the guide's name, which means one thing there and one in the code."""
+    """Say both numbers when the batch has the guide's name, which means one thing there and another in the code."""
     config = here.config
     if here.guide_names.get("batch.all_devices") != "train_batch_size" or here.world_size == 1:
         return []

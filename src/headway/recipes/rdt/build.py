@@ -1,4 +1,4 @@
-"""Makes the synthetic demonstrations and reads any: lengths, split, statistics, baselines. Imported only when needed."""
+"""Makes scripted demonstrations and reads any: lengths, split, statistics, baselines. Imported only when needed."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from headway.recipes.rdt.reader import CAMERAS, LOW, DemoFiles, open_demos
 from headway.recipes.rdt.section import RdtSection
 
 DEMOS, HOLD_STEPS, LONGEST = 200, 8, 160
+BUMP_CHANCE = 0.06
+"""A step; so that demonstrations show how to come back from where no faultless one would ever be."""
 SYNTHETIC_SEED = 1_000_000
 """Scenes of demonstrations; trials and predictions draw theirs from small seeds, so that none is met twice."""
 _HASHED_PICTURES = 64
@@ -41,8 +43,14 @@ def write_synthetic(folder: Path, *, demos: int = DEMOS) -> None:
 def _write_demo(data: Any, name: str, task: int, seed: int) -> int:  # Any: h5py has no types
     """Record one demonstration, a few steps beyond success, as a person who lets go of the stick would."""
     episode = world.TableWorld(task, seed)
-    scenes, actions, rewards, left = [], [], [], HOLD_STEPS
+    dice = np.random.default_rng([seed, task])
+    scenes: list[world.Scene] = []
+    actions: list[Array] = []
+    rewards: list[int] = []
+    left = HOLD_STEPS
     while left and len(actions) < LONGEST:
+        if dice.random() < BUMP_CHANCE and left == HOLD_STEPS:
+            episode.bump()
         scenes.append(episode.scene)
         actions.append(world.show_way(episode))
         solved = episode.step(actions[-1])
@@ -131,9 +139,7 @@ def _list_demos(path: Path, file: Any, holdout: float) -> list[Demo]:
         if missing:
             raise CheckError("rdt/bad-file", file=path, why=f"data/{name}: {', '.join(missing)}")
         length = len(group["actions"])
-        found.append(
-            Demo(file=path.name, name=f"data/{name}", length=length, is_held_out=place >= len(names) - kept)
-        )
+        found.append(Demo(file=path.name, name=f"data/{name}", length=length, is_held_out=place >= len(names) - kept))
     return found
 
 
@@ -142,7 +148,12 @@ def _statistics(name: str, states: Any, actions: Any, train: list[Demo]) -> dict
     out: dict[str, Any] = {"dataset_name": name}
     for kind, values, places in (("state", states, slots.STATE_SLOTS), ("action", actions, slots.ACTION_SLOTS)):
         every = slots.spread(np.concatenate([values[demo] for demo in train]), places).astype(np.float64)
-        for what, found in (("mean", every.mean(0)), ("std", every.std(0)), ("min", every.min(0)), ("max", every.max(0))):
+        for what, found in (
+            ("mean", every.mean(0)),
+            ("std", every.std(0)),
+            ("min", every.min(0)),
+            ("max", every.max(0)),
+        ):
             out[f"{kind}_{what}"] = [float(value) for value in found]
     return out
 

@@ -21,12 +21,14 @@ from headway.recipes.rdt.model import sines
 from headway.recipes.rdt.section import RdtSection
 
 BUILT_IN_VISION, BUILT_IN_TEXT = "patches", "words"
+_PATCH = 8
+"""Pixels of a patch's side, for the built-in encoder."""
 _END = "</s>"
 """A word after every sentence, so that even an empty one has a token to look at."""
 
 
 class PatchEncoder(nn.Module):
-    """The built-in picture encoder: fixed, not trained. A patch's pixels, turned, and where it lies, side by side.
+    """The built-in picture encoder: fixed, not trained. The coarse waves of a patch, as JPEG has them, and its place.
 
     It stands where SigLIP stands in the published system, so it gives what a frozen encoder gives: tokens that tell
     content and place. It knows nothing of the tasks.
@@ -36,24 +38,40 @@ class PatchEncoder(nn.Module):
         super().__init__()
         self._grid = math.isqrt(size.img_patches)
         place = size.img_token_dim // 4
-        self._pixels = 8
-        turn = torch.Generator().manual_seed(0)
         content = size.img_token_dim - place
-        weight = torch.linalg.qr(torch.randn(max(content, 192), max(content, 192), generator=turn, device="cpu"))[0]
-        self.weight = nn.Parameter(weight[:content, :192].clone() * 2.0, requires_grad=False)
+        weight = np.zeros((content, 3 * _PATCH * _PATCH))
+        # A patch of one colour is the commonest sight; what differs inside a patch tells more, and is smaller.
+        waves = (_waves() * [[0.25], *[[2.0]] * (_PATCH**2 - 1)])[: content // 3]
+        for colour in range(3):
+            weight[colour : 3 * len(waves) : 3, colour * _PATCH**2 : (colour + 1) * _PATCH**2] = waves
         rows, columns = np.divmod(np.arange(self._grid**2), self._grid)
-        code = np.concatenate([sines(place // 2, at * 8.0) for at in (rows, columns)], axis=1)
+        code = np.concatenate([sines(place // 4 * 2, at * 8.0) for at in (rows, columns)], axis=1)
         code = np.pad(code, ((0, 0), (0, place - code.shape[1])))
-        self.place = nn.Parameter(torch.tensor(code, dtype=torch.float32, device="cpu"), requires_grad=False)
+        self.weight = _constant(weight)
+        self.place = _constant(code)
 
     def forward(self, images_NCHW: Tensor) -> Tensor:
         """Return (N, patches, width) of pictures with values from -1 to 1."""
-        side = self._grid * self._pixels
+        side = self._grid * _PATCH
         if images_NCHW.shape[-1] != side:
             images_NCHW = F.interpolate(images_NCHW, (side, side), mode="bilinear", antialias=True)
-        cut = F.unfold(images_NCHW, self._pixels, stride=self._pixels).transpose(1, 2)
+        cut = F.unfold(images_NCHW, _PATCH, stride=_PATCH).transpose(1, 2)
         tokens = F.linear(cut, self.weight)
         return torch.cat([tokens, self.place.expand(len(tokens), -1, -1)], dim=-1)
+
+
+def _waves() -> np.ndarray:
+    """Return the 64 cosine waves of a patch (DCT-II), orthonormal, the coarse ones first."""
+    at = np.arange(_PATCH)
+    one = np.cos(np.pi * (at[None] + 0.5) * at[:, None] / _PATCH) * np.sqrt(2 / _PATCH)
+    one[0] /= np.sqrt(2)
+    both = np.einsum("uy,vx->uvyx", one, one).reshape(_PATCH**2, -1)
+    return both[np.argsort(at[:, None] + at[None], axis=None, kind="stable")]
+
+
+def _constant(values: np.ndarray) -> nn.Parameter:
+    """Return weights that are not trained; the device is the default one, so on the meta device they are a shape."""
+    return nn.Parameter(torch.tensor(values, dtype=torch.float32), requires_grad=False)
 
 
 class SiglipEncoder(nn.Module):
@@ -79,11 +97,21 @@ class SiglipEncoder(nn.Module):
 def make_vision(section: RdtSection) -> nn.Module:
     """Return the picture encoder of a config, and check that its tokens are those the model expects."""
     if section.vision_encoder == BUILT_IN_VISION:
+        _check_tokens(section, patches=math.isqrt(section.img_patches) ** 2, width=section.img_token_dim)
         return PatchEncoder(section)
     folder = Path(section.vision_encoder).expanduser()
     if not (folder / "config.json").is_file():
         raise CheckError("rdt/no-encoder", key="task.vision_encoder", folder=folder, built_in=BUILT_IN_VISION)
-    return SiglipEncoder(folder)
+    encoder = SiglipEncoder(folder)
+    sizes = encoder.inner.config
+    _check_tokens(section, patches=(sizes.image_size // sizes.patch_size) ** 2, width=sizes.hidden_size)
+    return encoder
+
+
+def _check_tokens(section: RdtSection, *, patches: int, width: int) -> None:
+    if (patches, width) != (section.img_patches, section.img_token_dim):
+        want = {"want": section.img_patches, "want_width": section.img_token_dim}
+        raise CheckError("rdt/picture-size", patches=patches, width=width, **want)
 
 
 def encode_sentences(section: RdtSection, sentences: Sequence[str]) -> tuple[Tensor, Tensor]:

@@ -25,14 +25,18 @@ _FREQUENCIES = 256
 class Conditions:
     """What a chunk depends on, adapted to the transformer's width; worked out once, used at every solver step."""
 
-    lang_BLH: Tensor
-    lang_mask_BL: Tensor
-    """True for real tokens."""
-    img_BLH: Tensor
-    state_B1H: Tensor
-    mask_BD: Tensor
-    """1 for the slots an action fills, as the model is told: 0 everywhere where it was hidden from it."""
-    freq_B: Tensor
+    lang: Tensor
+    """(B, L, H)."""
+    lang_mask: Tensor
+    """(B, L), true for real tokens."""
+    img: Tensor
+    """(B, L, H)."""
+    state: Tensor
+    """(B, 1, H)."""
+    mask: Tensor
+    """(B, 128), 1 for the slots an action fills, as the model is told: 0 everywhere where it was hidden from it."""
+    freq: Tensor
+    """(B,)."""
 
 
 class TimestepEmbedder(nn.Module):
@@ -153,10 +157,10 @@ class Rdt(nn.Module):
 
     def forward(self, x_BMH: Tensor, t_B: Tensor, on: Conditions) -> Tensor:
         """Return the clean chunk (B, T, 128) of state and noisy actions (B, 1+T, H)."""
-        t, freq = self.t_embedder(t_B)[:, None], self.freq_embedder(on.freq_B)[:, None]
+        t, freq = self.t_embedder(t_B)[:, None], self.freq_embedder(on.freq)[:, None]
         x = torch.cat([t, freq, x_BMH], dim=1) + self.x_pos_embed
-        lang = on.lang_BLH + self.lang_cond_pos_embed[:, : on.lang_BLH.shape[1]]
-        seen = ((lang, on.lang_mask_BL), (on.img_BLH + self.img_cond_pos_embed, None))
+        lang = on.lang + self.lang_cond_pos_embed[:, : on.lang.shape[1]]
+        seen = ((lang, on.lang_mask), (on.img + self.img_cond_pos_embed, None))
         for place, block in enumerate(self.blocks):
             x = block(x, *seen[place % 2])
         return self.final_layer(x)[:, -self._horizon :]
@@ -198,23 +202,30 @@ class RdtRunner(nn.Module):
             return self.vision_model(pixels).view(len(images_BKCHW), -1, self._size.img_token_dim)
 
     def adapt(
-        self, *, lang: Tensor, lang_mask: Tensor, images: Tensor, state: Tensor, masks: tuple[Tensor, Tensor], freq: Tensor
+        self,
+        *,
+        lang: Tensor,
+        lang_mask: Tensor,
+        images: Tensor,
+        state: Tensor,
+        masks: tuple[Tensor, Tensor],
+        freq: Tensor,
     ) -> Conditions:
         """Return the conditions of chunks; `masks` are the slots of the state and of the actions."""
         told = torch.cat([state, masks[0]], dim=-1)[:, None]
         return Conditions(
-            lang_BLH=self.lang_adaptor(lang),
-            lang_mask_BL=lang_mask,
-            img_BLH=self.img_adaptor(self.encode_images(images)),
-            state_B1H=self.state_adaptor(told),
-            mask_BD=masks[1],
-            freq_B=freq,
+            lang=self.lang_adaptor(lang),
+            lang_mask=lang_mask,
+            img=self.img_adaptor(self.encode_images(images)),
+            state=self.state_adaptor(told),
+            mask=masks[1],
+            freq=freq,
         )
 
     def denoise(self, noisy_BTD: Tensor, t_B: Tensor, on: Conditions) -> Tensor:
         """Return the clean chunk the model sees behind the noise."""
-        told = torch.cat([noisy_BTD, on.mask_BD[:, None].expand_as(noisy_BTD)], dim=-1)
-        x = torch.cat([on.state_B1H, self.state_adaptor(told)], dim=1)
+        told = torch.cat([noisy_BTD, on.mask[:, None].expand_as(noisy_BTD)], dim=-1)
+        x = torch.cat([on.state, self.state_adaptor(told)], dim=1)
         return self.model(x, t_B, on)
 
     def forward(self, noisy_BTD: Tensor, t_B: Tensor, **given: Tensor | tuple[Tensor, Tensor]) -> Tensor:

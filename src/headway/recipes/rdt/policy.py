@@ -75,11 +75,11 @@ class Policy:
         section = self.section
         states = np.stack([slots.pack_state(seen[-1], section.rotation) for seen in moments])
         pictures = [_pictures(section, seen) for seen in moments]
-        batch = make_batch(section, states=states, lang=np.array([self.sentences[task] for task in tasks]), pictures=pictures)
-        chunks = self.draw(batch, seeds)[..., torch.from_numpy(slots.ACTION_SLOTS)].float().cpu().numpy()
-        return slots.unpack_action(
-            chunks, position_scale=section.position_scale, rotation_scale=section.rotation_scale
+        batch = make_batch(
+            section, states=states, lang=np.array([self.sentences[task] for task in tasks]), pictures=pictures
         )
+        chunks = self.draw(batch, seeds)[..., torch.from_numpy(slots.ACTION_SLOTS)].float().cpu().numpy()
+        return slots.unpack_action(chunks, position_scale=section.position_scale, rotation_scale=section.rotation_scale)
 
 
 def live_slots(section: RdtSection, device: torch.device) -> Tensor:
@@ -93,7 +93,7 @@ def action_slots(device: torch.device) -> Tensor:
 
 
 def sample_bytes(section: RdtSection) -> int:
-    """Return about what one chunk takes while it is drawn: picture tokens before and after the adaptor, keys, values."""
+    """Return about what one chunk takes while it is drawn: picture tokens, adapted and not, keys and values."""
     H = section.hidden_size
     pictures = section.img_cond_len * (2 * section.img_token_dim + 5 * H)
     rest = section.tokenizer_max_length * (section.lang_token_dim + 5 * H) + (section.action_chunk_size + 3) * 12 * H
@@ -112,8 +112,8 @@ def fitting_batch(section: RdtSection) -> int:
 def own_memory(device: torch.device, gib: float) -> Iterator[None]:
     """Let the block take no more than a budget beside what is held already; what it took is given back.
 
-    Past the budget the allocator refuses, inside the trial, where that costs one trial. Without it a sampling batch that
-    just fits leaves the next training step nothing.
+    Past the budget the allocator refuses, inside the trial, where that costs one trial. Without it a sampling batch
+    that just fits leaves the next training step nothing.
     """
     if device.type != "cuda":
         yield

@@ -13,7 +13,10 @@ from headway.recipes.rdt.section import PredictOptions, RdtSection
 __all__ = ["RECIPE", "RdtSection"]
 
 _PUBLISHED: Mapping[str, Any] = {
-    **{f"task.{key}": RdtSection.model_fields[key].default for key in ("action_chunk_size", "num_cameras", "img_patches")},
+    **{
+        f"task.{key}": RdtSection.model_fields[key].default
+        for key in ("action_chunk_size", "num_cameras", "img_patches")
+    },
     **{f"task.{key}": RdtSection.model_fields[key].default for key in ("img_token_dim", "img_history_size")},
     **{f"task.{key}": RdtSection.model_fields[key].default for key in ("tokenizer_max_length", "lang_token_dim")},
     "task.num_heads": 32,
@@ -61,7 +64,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "task.num_cameras": 2,
     "task.img_history_size": 1,
     "task.img_patches": 16,
-    "task.img_token_dim": 128,
+    "task.img_token_dim": 64,
     "task.tokenizer_max_length": 32,
     "task.lang_token_dim": 64,
     "task.cond_mask_prob": 0.05,

@@ -59,7 +59,7 @@ class ChunkData:
 
     def demo(self, sample: int) -> Demo:
         """Return the demonstration a sample is from."""
-        return self._demos[self._demo_of[sample]]
+        return self._demos[int(self._demo_of[sample])]
 
     def batch(self, ids: Ids, epochs: Ids) -> dict[str, Tensor]:
         """Return the samples `ids`."""
@@ -92,7 +92,8 @@ class ChunkData:
 
     def _pictures(self, demo: Demo, step: int) -> list[Picture | None]:
         """Return the pictures of a moment and those before it, camera by camera; none where there is none."""
-        section, shown = self._section, []
+        section = self._section
+        shown: list[Picture | None] = []
         for back in reversed(range(section.img_history_size)):
             for number in range(section.num_cameras):
                 if number < len(CAMERAS) and step >= back:
@@ -146,7 +147,9 @@ def make_batch(
 
 def jitter(picture: Picture, dice: np.random.Generator) -> Picture:
     """Return a picture with other brightness, contrast, saturation and hue."""
-    bright, contrast, colour = (1 + dice.uniform(-_JITTER[k], _JITTER[k]) for k in ("brightness", "contrast", "saturation"))
+    bright, contrast, colour = (
+        1 + dice.uniform(-_JITTER[k], _JITTER[k]) for k in ("brightness", "contrast", "saturation")
+    )
     p = picture.astype(np.float32) * np.float32(bright)
     p = (p - (p @ _LUMA).mean()) * np.float32(contrast) + (p @ _LUMA).mean()
     grey = (p @ _LUMA)[..., None]
@@ -156,4 +159,4 @@ def jitter(picture: Picture, dice: np.random.Generator) -> Picture:
     cross = np.cross(np.eye(3), axis)
     rotate = np.cos(turn) * np.eye(3) + np.sin(turn) * cross + (1 - np.cos(turn)) * np.outer(axis, axis)
     p = ((p - grey) * np.float32(colour)) @ rotate.astype(np.float32) + grey
-    return np.clip(p, 0, 255).astype(np.uint8)
+    return np.asarray(np.clip(p, 0, 255), np.uint8)

@@ -152,13 +152,9 @@ class RdtSection(Section):
     def _sizes_agree(self) -> Self:
         if self.hidden_size % self.num_heads:
             ways = [n for n in range(1, self.hidden_size + 1) if self.hidden_size % n == 0 and n <= 64]
-            raise ConfigError(
-                "rdt/heads", width=self.hidden_size, heads=self.num_heads, ways=", ".join(map(str, ways))
-            )
+            raise ConfigError("rdt/heads", width=self.hidden_size, heads=self.num_heads, ways=", ".join(map(str, ways)))
         if self.rollout.exec_horizon > self.action_chunk_size:
-            raise ConfigError(
-                "rdt/exec-horizon", asked=self.rollout.exec_horizon, chunk=self.action_chunk_size
-            )
+            raise ConfigError("rdt/exec-horizon", asked=self.rollout.exec_horizon, chunk=self.action_chunk_size)
         return self
 
 

@@ -79,4 +79,4 @@ def unpack_action(packed: npt.ArrayLike, *, position_scale: float, rotation_scal
     p = np.asarray(packed, np.float64)
     turn = axis_angle_of_matrix(matrix_of_six(p[..., 4:10])) / rotation_scale
     raw = np.concatenate([p[..., 1:4] / position_scale, turn, 2 * p[..., :1] - 1], axis=-1)
-    return np.clip(raw, -1, 1)
+    return np.asarray(np.clip(raw, -1, 1))

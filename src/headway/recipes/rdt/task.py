@@ -68,9 +68,17 @@ class RdtTask(Task):
         """Return all trained parameters in one group."""
         own = self.config.optimizer
         trained = {name: param for name, param in model.named_parameters() if param.requires_grad}
-        numbers = {"beta1": own.beta1, "beta2": own.beta2, "eps": own.eps, "weight_decay": own.weight_decay}
         kind: Literal["adamw", "adam"] = "adam" if own.name == "adam" else "adamw"
-        return [ParamGroup(params=trained, optimizer=kind, lr=self.config.lr.base, **numbers)]
+        group = ParamGroup(
+            params=trained,
+            optimizer=kind,
+            lr=self.config.lr.base,
+            beta1=own.beta1,
+            beta2=own.beta2,
+            eps=own.eps,
+            weight_decay=own.weight_decay,
+        )
+        return [group]
 
     def blocks(self, model: nn.Module) -> Sequence[nn.Module]:
         """Return the transformer blocks."""

@@ -52,7 +52,7 @@ def try_episodes(policy: Policy, *, part: int, parts: int) -> dict[str, float]:
     run_episodes(policy.act, episodes, _limits(policy.section, asked), filmed=filmed)
     for one in filmed:
         write_video(one, Path(asked.video_dir).expanduser())
-    found = {}
+    found: dict[str, float] = {}
     for task in range(len(TASKS)):
         mine = [one.is_solved for one in episodes if one.task == task]
         found |= {f"solved_{task}": float(sum(mine)), f"episodes_{task}": float(len(mine))}
@@ -86,9 +86,7 @@ def watch(policy: Policy, asked: PredictOptions, out: Path) -> Prediction:
         raise ConfigError("rdt/exec-horizon", asked=rollout.exec_horizon, chunk=chunk)
     first = asked.seed * 10_000
     episodes = [Episode(task=task, seed=first + n) for n in range(asked.episodes) for task in tasks]
-    run_episodes(
-        policy.act, episodes, _limits(policy.section, rollout), filmed=episodes if asked.record_video else ()
-    )
+    run_episodes(policy.act, episodes, _limits(policy.section, rollout), filmed=episodes if asked.record_video else ())
     folder = Path(asked.video_output_dir).expanduser() if asked.video_output_dir else out
     files = [write_video(one, folder) for one in episodes] if asked.record_video else []
     out.mkdir(parents=True, exist_ok=True)

@@ -78,7 +78,7 @@ class TableWorld:
         self._sensor = np.random.default_rng([self.seed, self.task, 1])
         draw = self._rng.uniform
         self.scene = Scene(
-            hand=np.array([draw(0.0, 0.1), draw(-0.1, 0.1), draw(0.16, 0.2)]),
+            hand=np.array([draw(-0.02, 0.12), draw(-0.12, 0.12), draw(0.14, 0.2)]),
             yaw=draw(-0.1, 0.1),
             opening=1.0,
             cabinet_y=draw(-0.12, 0.12),
@@ -100,6 +100,13 @@ class TableWorld:
         slip = self._rng.normal(size=3) * _SLIP * np.abs(a[:3]).max()
         self.scene = advance(self.scene, a, slip)
         return self.is_solved
+
+    def bump(self) -> None:
+        """Push the hand aside, as somebody who leans on the table does."""
+        aside = self._rng.uniform(-0.06, 0.06, size=3)
+        hand = np.minimum(np.maximum(self.scene.hand + aside, _LOW), _HIGH)
+        bowl = hand.copy() if self.scene.is_held else self.scene.bowl
+        self.scene = replace(self.scene, hand=hand, bowl=bowl)
 
     @property
     def is_solved(self) -> bool:
@@ -123,8 +130,8 @@ class TableWorld:
         return {
             # From above, a little aslant: height moves a thing up in the picture.
             "agentview_rgb": draw(scenes, centres=np.zeros((len(scenes), 2)), half=0.22, tilt=0.25),
-            # The same from near, centred under the hand.
-            "eye_in_hand_rgb": draw(scenes, centres=hands[:, :2], half=0.1, tilt=0.0),
+            # The same seen from the hand, which is always in the middle.
+            "eye_in_hand_rgb": draw(scenes, centres=hands[:, :2], half=0.18, tilt=0.0),
             "joint_states": joints + self._sensor.normal(size=joints.shape) * 0.002,
             "gripper_states": np.stack([openings, -openings], axis=1) * FINGER_M,
             "ee_pos": hands,
@@ -184,7 +191,7 @@ def _cover(middles: Array, halves: Array, view: float) -> npt.NDArray[np.float32
     scale = PIXELS / (2 * view)
     first, last = ((middles + sign * halves + view)[:, None] * scale for sign in (-1, 1))
     edges = np.arange(PIXELS)
-    return np.clip(np.minimum(edges + 1, last) - np.maximum(edges, first), 0, 1).astype(np.float32)
+    return np.asarray(np.clip(np.minimum(edges + 1, last) - np.maximum(edges, first), 0, 1), np.float32)
 
 
 def show_way(world: TableWorld) -> Array:
@@ -208,7 +215,7 @@ def _aim_drawer(now: Scene) -> tuple[Array, float, float]:
 
 def _aim_bowl(now: Scene) -> tuple[Array, float, float]:
     if now.is_held:
-        over = now.cabinet_top + [0.0, 0.0, 0.03]
+        over = now.cabinet_top + np.array([0.0, 0.0, 0.03])
         is_there = np.linalg.norm(over - now.hand) < 0.015
         # Rise first: the way over the cabinet's edge is not through it.
         goal = over if now.hand[2] > 0.1 else np.array([*(0.5 * (now.hand[:2] + over[:2])), over[2]])

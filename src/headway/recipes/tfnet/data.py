@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 from collections import Counter
@@ -54,7 +55,7 @@ class Dataset:
 
 def least_frames(words: Sequence[str]) -> int:
     """Return the fewest frames of which CTC can read these words: four a label, and a blank between repeats."""
-    repeats = sum(a == b for a, b in zip(words, words[1:], strict=False))
+    repeats = sum(a == b for a, b in itertools.pairwise(words))
     # ceil(T / 4) >= labels + repeats
     return 4 * (len(words) + repeats) - 3
 

@@ -52,7 +52,7 @@ def data_dir(section: TfnetSection) -> Path:
 
 
 def read_labels(path: Path, cleanup: str) -> Labels:
-    """Return a split's labels. The published train.csv ends in the middle of a row, so short rows are noted, not fatal."""
+    """Return a split's labels; short rows are noted, not fatal: the published train.csv ends in the middle of one."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as err:

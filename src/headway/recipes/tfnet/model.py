@@ -5,6 +5,7 @@ B clips, T frames, C channels, H W height and width, L outputs of T frames, V wo
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,9 +31,7 @@ class MotionAttention(nn.Module):
     def __init__(self, channels: int, hidden: int) -> None:
         super().__init__()
         sizes = (channels, hidden, hidden, hidden, channels)
-        self.convs = nn.ModuleList(
-            nn.Conv2d(a, b, (3, 1), padding=(1, 0)) for a, b in zip(sizes, sizes[1:], strict=False)
-        )
+        self.convs = nn.ModuleList(nn.Conv2d(a, b, (3, 1), padding=(1, 0)) for a, b in itertools.pairwise(sizes))
 
     def forward(self, x_NCHW: Tensor, clips: int) -> Tensor:
         """Weigh frames that lie clip after clip."""
@@ -72,9 +71,7 @@ class FrameNet(nn.Module):
     def __init__(self, section: TfnetSection) -> None:
         super().__init__()
         widths, hidden = section.channels, section.attention
-        self.attention = nn.ModuleList(
-            MotionAttention(c, h) for c, h in zip((3, *widths[:3]), hidden, strict=True)
-        )
+        self.attention = nn.ModuleList(MotionAttention(c, h) for c, h in zip((3, *widths[:3]), hidden, strict=True))
         self.conv1 = nn.Conv2d(3, widths[0], 7, 2, 3, bias=False)
         self.bn1 = _norm(nn.BatchNorm2d, widths[0])
         self.stages = nn.ModuleList()
@@ -174,9 +171,7 @@ def ctc_sum(logits_LBV: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
     return nats.sum()
 
 
-def distill_sum(
-    student_LBV: Tensor, teacher_LBV: Tensor, lengths: Tensor, *, temperature: float, mode: str
-) -> Tensor:
+def distill_sum(student_LBV: Tensor, teacher_LBV: Tensor, lengths: Tensor, *, temperature: float, mode: str) -> Tensor:
     """Return each clip's mean divergence over its outputs, added up; the blank does not take part.
 
     `original` lets the gradient into the teacher and counts padding, as the published code does.

@@ -72,9 +72,9 @@ _DEFAULTS: Mapping[str, Any] = {
     "optimizer.name": "adam",
     "optimizer.weight_decay": 1e-4,
     "optimizer.clip": 10.0,
-    "train.steps": 300,
-    "eval.every": 50,
-    "save.every": 50,
+    "train.steps": 240,
+    "eval.every": 40,
+    "save.every": 40,
 }
 
 _ALIASES: Mapping[str, str] = {

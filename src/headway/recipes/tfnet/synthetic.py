@@ -76,7 +76,7 @@ def _play(dice: Generator, words: list[str], scene: NDArray[np.float32]) -> Iter
             picture = scene + dice.normal(0, 6, scene.shape)
             place = _place(word, at / (frames - 1))
             if place is not None:
-                x, y = (int(round(part)) for part in place)
+                x, y = (round(part) for part in place)
                 picture[y : y + _SQUARE, x : x + _SQUARE] = _colour(word)
             yield picture.clip(0, 255).astype(np.uint8)
 

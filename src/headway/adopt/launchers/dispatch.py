@@ -107,6 +107,9 @@ def recognise(command: Command) -> Launch | None:
         return _read_script(command)
     if command.srun is not None:
         return read_srun(command)
+    if re.fullmatch(r"\$\{?\w+\}?", command.words[0].text) and len(command.words) > 1:
+        # `$BIN torchrun …`, where BIN may be srun or nothing at all.
+        return recognise(command.behind(1))
     return _read_program(command, first)
 
 

@@ -1,0 +1,45 @@
+"""Secrets on a command line: found, and never shown again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from headway.adopt.record import Launch
+from headway.config import find_secret, mask_secrets
+
+
+@dataclass(frozen=True, slots=True)
+class Exposed:
+    """A secret among the arguments."""
+
+    place: int
+    """Of the word that holds it."""
+    name: str
+    """The flag before it, as written, or an empty text."""
+    variable: str
+    """The environment variable that carries it instead."""
+
+
+def find_exposed(args: Sequence[str]) -> Iterator[Exposed]:
+    """Return the secrets among arguments: by the name of their flag, or by their shape."""
+    for place, word in enumerate(args):
+        name, sign, value = word.partition("=") if word.startswith("-") or "=" in word else ("", "", word)
+        flag = name
+        if not sign and place and args[place - 1].startswith("--") and "=" not in args[place - 1]:
+            flag, value = args[place - 1], word
+        secret = find_secret(flag.lstrip("-").replace("-", "_"), value) if not value.startswith("-") else None
+        if secret is not None:
+            yield Exposed(place, flag, secret.variable or "HF_TOKEN")
+
+
+def hide_secrets(launch: Launch) -> Launch:
+    """Return the launch with every secret replaced by the variable that should carry it."""
+    args = [mask_secrets(word) for word in launch.args]
+    for one in find_exposed(launch.args):
+        name, sign, _ = launch.args[one.place].partition("=")
+        is_joined = bool(sign) and name == one.name
+        args[one.place] = f"{name}=${{{one.variable}}}" if is_joined else f"${{{one.variable}}}"
+    env = {name: "…" if find_secret(name, value) else mask_secrets(value) for name, value in launch.env.items()}
+    options = {name: mask_secrets(value) for name, value in launch.options.items()}
+    return replace(launch, args=tuple(args), env=env, options=options)

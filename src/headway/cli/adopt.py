@@ -1,0 +1,198 @@
+"""`headway adopt`: what an old launch line, script or guide means, and the clean file."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from headway.adopt import (
+    Finding,
+    Launch,
+    Meaning,
+    check,
+    hide_secrets,
+    is_guide,
+    parse_version,
+    read_guide,
+    understand,
+    write_clean,
+)
+from headway.cli.shape import command, option
+from headway.errors import UsageError
+from headway.messages import say
+
+_LINE = {"ignore_unknown_options": True, "allow_interspersed_args": False, "help_option_names": ["-h", "--help"]}
+"""Options of ours stand before a line, because everything behind its first word is the line's own."""
+_VERDICTS = {
+    "kept": "adopt/verdict-kept",
+    "no_effect": "adopt/verdict-no-effect",
+    "harmful": "adopt/verdict-harmful",
+    "contradictory": "adopt/verdict-contradictory",
+}
+_FILE_ENDINGS = (".sh", ".bash", ".slurm", ".sbatch", ".md", ".markdown", ".txt", ".job", ".yaml", ".yml")
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What the command line asks for."""
+
+    as_json: bool
+    to: str | None
+    torch: str | None
+    is_dry: bool
+    is_sure: bool
+
+
+@command("adopt", help="adopt/help", context_settings=_LINE)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="WHAT…")
+@option("--json", "as_json", is_flag=True, help="cli/option-json")
+@option("--to", help="adopt/option-to")
+@option("--torch", help="adopt/option-torch")
+@option("--dry-run", "is_dry", is_flag=True, help="adopt/option-dry-run")
+@option("--yes", "is_sure", is_flag=True, help="adopt/option-yes")
+def adopt(
+    words: tuple[str, ...], as_json: bool, to: str | None, torch: str | None, is_dry: bool, is_sure: bool
+) -> None:
+    """See the message `adopt/help`."""
+    wanted = _Wanted(as_json, to, torch, is_dry, is_sure)
+    source, text, wanted = _read_source(words, wanted)
+    version = parse_version(wanted.torch or _installed_torch())
+    if is_guide(text, source):
+        guide = read_guide(text, torch=version)
+        meaning, findings = guide.meaning, list(guide.findings)
+    else:
+        meaning = understand(text)
+        findings = check(meaning, torch=version)
+    if not meaning.launches and not findings:
+        raise UsageError("adopt/nothing-found", source=source)
+    clean = write_clean(meaning.launch, findings) if meaning.launch is not None else ""
+    if wanted.as_json:
+        click.echo(json.dumps(_record(source, meaning, findings, clean), ensure_ascii=False, indent=2))
+    else:
+        click.echo("\n".join(_lines(meaning, findings)), err=True)
+        if not wanted.to:
+            click.echo(clean, nl=False)
+    if wanted.to:
+        _write(Path(wanted.to), clean, wanted)
+
+
+def _read_source(words: Sequence[str], wanted: _Wanted) -> tuple[str, str, _Wanted]:
+    """Return a name for the source, its text, and the options; behind a file, options may follow."""
+    if not words:
+        raise UsageError("adopt/nothing-given")
+    first, rest = words[0], words[1:]
+    if first == "-":
+        return "-", sys.stdin.read(), _read_rest(rest, wanted)
+    path = Path(first)
+    if "\n" not in first and len(first) < 4096 and path.is_file():
+        return first, path.read_bytes().decode("utf-8", "replace"), _read_rest(rest, wanted)
+    if len(first.split()) > 1:
+        return "line", first, _read_rest(rest, wanted)
+    if not rest or (first.endswith(_FILE_ENDINGS) and rest[0] in ("--json", "--to", "--torch", "--dry-run", "--yes")):
+        raise UsageError("adopt/no-file", path=first)
+    return "line", shlex.join(words), wanted
+
+
+def _read_rest(rest: Sequence[str], wanted: _Wanted) -> _Wanted:
+    """Read our options where they follow a file."""
+    words = list(rest)
+    while words:
+        word = words.pop(0)
+        name, sign, value = word.partition("=")
+        if name in ("--to", "--torch"):
+            if not sign and not words:
+                raise UsageError("cli/option-needs-value", option=name, command="headway adopt")
+            value = value if sign else words.pop(0)
+            wanted = replace(wanted, to=value) if name == "--to" else replace(wanted, torch=value)
+        elif word == "--json":
+            wanted = replace(wanted, as_json=True)
+        elif word == "--dry-run":
+            wanted = replace(wanted, is_dry=True)
+        elif word == "--yes":
+            wanted = replace(wanted, is_sure=True)
+        else:
+            raise UsageError("cli/extra-words", command="headway adopt", words=word)
+    return wanted
+
+
+def _installed_torch() -> str:
+    """Return the version of torch beside us, from its metadata alone; an empty text without one."""
+    try:
+        return importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _record(source: str, meaning: Meaning, findings: Sequence[Finding], clean: str) -> dict[str, Any]:
+    """Any: plain JSON."""
+    return {
+        "schema": "adopt/1",
+        "source": source,
+        "launch": None if meaning.launch is None else hide_secrets(meaning.launch).to_json(),
+        "more": [hide_secrets(one).to_json() for one in meaning.more],
+        "unresolved": meaning.unresolved,
+        "findings": [one.to_json() for one in findings],
+        "config": clean,
+    }
+
+
+def _lines(meaning: Meaning, findings: Sequence[Finding]) -> list[str]:
+    """Return what a person reads."""
+    lines: list[str] = []
+    if meaning.launch is None:
+        lines.append(say("adopt/read-none"))
+    else:
+        lines += _launch_lines(meaning.launch)
+    for one in meaning.more:
+        lines.append(say("adopt/read-more", line=one.line, launcher=one.launcher, entry=_entry(one)))
+    if meaning.unresolved:
+        lines.append(say("adopt/read-open", names=", ".join(meaning.unresolved)))
+    for finding in findings:
+        verdict = say(_VERDICTS[finding.verdict])
+        facts = {"line": finding.line, "verdict": verdict, "subject": finding.subject, "text": finding.text()}
+        lines.append(say("adopt/read-finding", **facts))
+        if finding.hint():
+            lines.append(say("adopt/read-advice", text=finding.hint()))
+    counts = Counter(one.verdict for one in findings)
+    lines.append(say("adopt/read-findings", **{verdict: counts[verdict] for verdict in _VERDICTS}))  # type: ignore[index]
+    return lines
+
+
+def _launch_lines(launch: Launch) -> list[str]:
+    shown = hide_secrets(launch).to_json()
+    lines = [say("adopt/read-launch", line=launch.line, launcher=launch.launcher, entry=_entry(launch))]
+    for name, value in shown.items():
+        is_empty = value in ({}, []) and name != "cuda_visible_devices"
+        if name in ("launcher", "entry") or value is None or is_empty:
+            continue
+        text = shlex.join(value) if name == "args" else json.dumps(value, ensure_ascii=False)
+        lines.append(say("adopt/read-field", name=name, value=text))
+    return lines
+
+
+def _entry(launch: Launch) -> str:
+    return launch.entry.name if launch.entry is not None else "?"
+
+
+def _write(path: Path, clean: str, wanted: _Wanted) -> None:
+    if wanted.is_dry:
+        click.echo(say("adopt/would-write", path=path), err=True)
+        if not wanted.as_json:
+            click.echo(clean, nl=False)
+        return
+    if path.exists() and not wanted.is_sure:
+        raise UsageError("adopt/exists", path=path)
+    try:
+        path.write_text(clean, encoding="utf-8")
+    except OSError as error:
+        raise UsageError("adopt/cannot-write", path=path, why=error.strerror or "?") from error
+    click.echo(say("adopt/written", path=path), err=True)

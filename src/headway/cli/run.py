@@ -1,0 +1,217 @@
+"""`headway run`: any launch line, supervised."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from headway.cli.go import describe_command, typed
+from headway.cli.run_devices import choose_devices, read_gpus, wait_for_devices
+from headway.cli.run_line import ReadLine, count_cpus, read_line
+from headway.cli.run_screen import RunScreen
+from headway.cli.shape import command, option
+from headway.errors import UsageError
+from headway.launch import EXEC_ENTRY, Claims, Foreign, Outcome, detach, failure_text, launch_run, start_nursery
+from headway.messages import language, say
+from headway.telemetry import EventLog, RunDir, new_run_dir, write_json
+from headway.ui.text import clean_text
+
+_GRACE_S: Final = 30.0
+_FRAME: Final = re.compile(r'^\s*File "([^"]+)", line (\d+), in (.+)$', re.MULTILINE)
+_LIBRARY: Final = re.compile(r"/(?:site|dist)-packages/|/lib/python3\.\d+/|^<")
+
+
+@command(
+    "run",
+    help="run/help",
+    context_settings={
+        "ignore_unknown_options": False,
+        "allow_interspersed_args": False,
+        "help_option_names": ["-h", "--help"],
+    },
+)
+@click.argument("line", nargs=-1, required=True, type=click.UNPROCESSED, metavar="LINE…")
+@option("--gpus", help="run/option-gpus")
+@option("--cpus", type=click.IntRange(1, 1024), help="run/option-cpus")
+@option("--launcher", type=click.Choice(("native", "original")), help="run/option-launcher")
+@option("--restarts", type=click.IntRange(0, 1000), help="run/option-restarts")
+@option("--on-hang", type=click.Choice(("wait", "restart", "stop")), default="wait", help="run/option-on-hang")
+@option("--hang-after", type=click.FloatRange(1), default=10.0, help="run/option-hang-after")
+@option("--when-free", type=click.IntRange(1, 1024), help="run/option-when-free")
+@option("--grace", type=click.FloatRange(0), default=_GRACE_S, help="run/option-grace")
+@option("--no-hook", is_flag=True, help="run/option-no-hook")
+@option("--no-training", is_flag=True, help="run/option-no-training")
+@option("--out", type=click.Path(path_type=Path), default=Path("runs"), help="run/option-out")
+@option("--detach", "is_detached", is_flag=True, help="cli/option-detach")
+@option("--dry-run", is_flag=True, help="run/option-dry-run")
+@click.option("--into", type=click.Path(path_type=Path, exists=True), hidden=True)
+def run(line: tuple[str, ...], is_detached: bool, dry_run: bool, into: Path | None, **options: Any) -> int:
+    """See the message `run/help`."""
+    read = read_line(line, options["launcher"])
+    os.environ.update(read.env)
+    if dry_run:
+        return _show(read, options)
+    place = RunDir(into.absolute()) if into is not None else new_run_dir(options["out"], read.name)
+    if is_detached:
+        return _detach(place)
+    claims = Claims(place.name)
+    try:
+        foreign, world_size = _decide(read, options, claims)
+        _write_job(place, foreign, world_size, options, read)
+        return _supervise(place, world_size)
+    finally:
+        claims.release()
+
+
+def _decide(read: ReadLine, options: dict[str, Any], claims: Claims) -> tuple[Foreign, int]:
+    """Settle ranks and devices."""
+    devices = _devices(options, claims)
+    world_size = _world_size(read, options, devices)
+    foreign = Foreign(
+        argv=read.argv,
+        cwd=os.getcwd(),
+        mode="native" if read.is_native else "original",
+        launcher=read.launcher,
+        is_distributed=read.is_native and (read.is_distributed or world_size > 1),
+        local_rank_flag=read.local_rank_flag,
+        devices=devices,
+        has_hook=not options["no_hook"],
+        must_train=not options["no_training"],
+        on_hang=options["on_hang"],
+        hang_s=options["hang_after"],
+        line=read.text,
+    )
+    return foreign, world_size
+
+
+def _devices(options: dict[str, Any], claims: Claims) -> tuple[str, ...] | None:
+    if options["gpus"] and options["cpus"]:
+        raise UsageError("run/gpus-or-cpus")
+    if options["cpus"]:
+        return ()
+    if options["when_free"]:
+        return wait_for_devices(options["when_free"], claims, lambda text: click.echo(text, err=True))
+    return choose_devices(options["gpus"], claims) if options["gpus"] else None
+
+
+def _world_size(read: ReadLine, options: dict[str, Any], devices: tuple[str, ...] | None) -> int:
+    """Return the ranks to start: what was asked for here, else what the line says, by torchrun's own rules."""
+    if not read.is_native:
+        return 1
+    if options["cpus"]:
+        return int(options["cpus"])
+    if devices is not None:
+        # A plain `python x.py` is one process with all of them (DataParallel); torchrun starts one a GPU.
+        return len(devices) if read.is_distributed else 1
+    if isinstance(read.num_ranks, int):
+        return read.num_ranks
+    if read.num_ranks is None:
+        return 1
+    return _counted(read.num_ranks)
+
+
+def _counted(words: str) -> int:
+    if words.isdigit():
+        return int(words)
+    gpus = len(_visible(len(read_gpus())))
+    if words == "gpu" and not gpus:
+        raise UsageError("run/no-gpus", words=words)
+    return gpus if words in ("gpu", "auto") and gpus else count_cpus()
+
+
+def _visible(gpus: int) -> list[str]:
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return [str(gpu) for gpu in range(gpus)] if named is None else [name for name in named.split(",") if name.strip()]
+
+
+def _write_job(place: RunDir, foreign: Foreign, world_size: int, options: dict[str, Any], read: ReadLine) -> None:
+    restarts = options["restarts"] if options["restarts"] is not None else read.restarts or 0
+    launch = {"grace_s": options["grace"], "restarts": restarts}
+    job = {
+        "schema": "job/1",
+        "kind": "foreign",
+        "recipe": None,
+        "task": None,
+        "config": {"launch": launch, "env": {"python": None}},
+        "plan": {"world_size": world_size, "threads": 1, "gpus": []},
+        "foreign": foreign.to_json(),
+        "env_names": sorted(read.env),
+    }
+    write_json(place.job, job)
+    write_json(place.command, describe_command())
+    log = EventLog(place.events)
+    log.append("run_started", command=describe_command()["argv"])
+    log.close()
+
+
+def _supervise(place: RunDir, world_size: int) -> int:
+    screen = RunScreen(sys.stdout, sys.stderr, world_size)
+    click.echo(say("run/made", run=place.root), err=True)
+    try:
+        outcome = launch_run(place, observer=screen, nursery=start_nursery(entry=EXEC_ENTRY))
+    finally:
+        screen.close()
+    _say_end(place, outcome)
+    return outcome.exit_code
+
+
+def _say_end(place: RunDir, outcome: Outcome) -> None:
+    """Say how it ended; after a failure the user's own line comes last."""
+    if outcome.state == "done":
+        code = "run/done" if outcome.steps else "run/done-unseen"
+        click.echo(say(code, steps=outcome.steps, log=place.log), err=True)
+        return
+    lines = ["", say("run/log", log=place.log), *failure_text(outcome)]
+    own = _own_place(outcome.incident.traceback) if outcome.incident is not None else None
+    if own is not None:
+        lines.append(say("run/own-place", place=clean_text(own)))
+    click.echo("\n".join(lines), err=True)
+
+
+def _own_place(traceback: str) -> str | None:
+    """Return the last frame of the user's own code in a Python traceback, as `file:line in function`."""
+    frames = [frame for frame in _FRAME.findall(traceback) if not _LIBRARY.search(frame[0])]
+    return None if not frames else f"{frames[-1][0]}:{frames[-1][1]} in {frames[-1][2]}"
+
+
+def _detach(place: RunDir) -> int:
+    """Type the same command once more in a session of its own, into the same directory."""
+    words = _own_words(sys.argv[1:])
+    at = words.index("run") + 1
+    again = [*words[:at], "--into", str(place.root.absolute()), *(w for w in words[at:] if w != "--detach")]
+    # Only our own options are left out of the line; one of the program's own keeps its place behind it.
+    again += sys.argv[1 + len(words) :]
+    started = detach(place, [sys.executable, "-P", "-m", "headway", "--lang", language(), *again], wait_s=2.0)
+    if started.state == "ended" and started.exit_code:
+        click.echo((place.root / "supervisor.log").read_text(encoding="utf-8", errors="replace").rstrip(), err=True)
+        return started.exit_code
+    click.echo(say("cli/detached", run=place.name))
+    click.echo(say("cli/next", command=typed("watch", place)))
+    return 0
+
+
+def _own_words(argv: list[str]) -> list[str]:
+    """Return the words up to the user's line."""
+    context = click.Context(run)
+    rest = run.make_parser(context).parse_args(list(argv[argv.index("run") + 1 :]))[0]["line"]
+    return argv[: len(argv) - len(rest)]
+
+
+def _show(read: ReadLine, options: dict[str, Any]) -> int:
+    """Print what would be started."""
+    words = read.num_ranks if read.num_ranks is not None else 1
+    ranks = options["cpus"] or options["gpus"] or options["when_free"] or words
+    mode = "native" if read.is_native else "original"
+    click.echo(say("run/dry", mode=mode, ranks=ranks if read.is_native else "n/a", launcher=read.launcher))
+    if read.why_original:
+        click.echo(say("run/dry-original", why=read.why_original))
+    for name in sorted(read.env):
+        click.echo(f"  {name}=…")
+    click.echo("  " + shlex.join(read.argv))
+    return 0

@@ -1,0 +1,152 @@
+"""A foreign run on the terminal: its own lines, equal ones of many ranks folded into one, its bar in one place."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import dataclass, field
+from typing import Any, Final, TextIO
+
+from headway.messages import say
+from headway.telemetry import Beat
+from headway.ui.text import clean_text, fit_text
+
+_HOLD_S: Final = 0.15
+"""How long a line waits for its like from other ranks."""
+_MOST_WAITING: Final = 200
+_MOST_A_TICK: Final = 400
+"""Lines shown between two ticks; a flood is counted, and stands whole in the log."""
+_SHOWN_LINE: Final = 4000
+_COLUMNS: Final = 100
+
+
+@dataclass(slots=True)
+class _Waiting:
+    text: str
+    at: float
+    ranks: list[int] = field(default_factory=list)
+
+
+class RunScreen:
+    """Shows one foreign run: ranks' lines on `out`, our own words on `err`."""
+
+    def __init__(self, out: TextIO, err: TextIO, world_size: int) -> None:
+        self._out, self._err, self._world_size = out, err, world_size
+        self._waiting: list[_Waiting] = []
+        self._at: dict[int, int] = {}
+        self._shown = self._dropped = 0
+        self._bar = ""
+        self._is_terminal = err.isatty()
+
+    def event(self, event: dict[str, Any]) -> None:
+        """Say an event that a person would want to know."""
+        lines = _event_lines(event)
+        if lines:
+            self._flush()
+            self._write(self._err, lines)
+
+    def line(self, rank: int, line: bytes) -> None:
+        """Take a line; it is shown a moment later, together with its like."""
+        if self._shown + len(self._waiting) >= _MOST_A_TICK:
+            self._dropped += 1
+            return
+        text = clean_text(line[:_SHOWN_LINE].decode("utf-8", "replace"))
+        first = self._at.get(rank, 0)
+        for place in range(first, len(self._waiting)):
+            if self._waiting[place].text == text:
+                self._waiting[place].ranks.append(rank)
+                self._at[rank] = place
+                return
+        self._waiting.append(_Waiting(text, time.monotonic(), [rank]))
+        self._at[rank] = len(self._waiting) - 1
+        if len(self._waiting) >= _MOST_WAITING:
+            self._flush()
+
+    def bar(self, rank: int, state: bytes) -> None:
+        """Keep a bar's latest state; the lowest rank's is shown."""
+        if rank == 0 and self._is_terminal:
+            self._bar = fit_text(clean_text(state[:_SHOWN_LINE].decode("utf-8", "replace")), _COLUMNS)
+
+    def tick(self, beats: list[Beat | None]) -> None:
+        """Show what has waited long enough, and the bar."""
+        if self._waiting and time.monotonic() - self._waiting[0].at >= _HOLD_S:
+            self._flush()
+        if self._dropped:
+            self._write(self._err, [say("run/lines-skipped", num=self._dropped)])
+        self._shown = self._dropped = 0
+        if self._bar:
+            self._err.write(f"\r{self._bar}\x1b[K")
+            self._err.flush()
+
+    def close(self) -> None:
+        """Show the last lines."""
+        self._flush()
+        if self._bar:
+            self._err.write("\r\x1b[K")
+            self._bar = ""
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        lines = [self._compose(one) for one in self._waiting]
+        self._shown += len(lines)
+        self._waiting, self._at = [], {}
+        self._write(self._out, lines)
+
+    def _compose(self, one: _Waiting) -> str:
+        times = f" (×{len(one.ranks)})" if len(one.ranks) > 1 else ""
+        if self._world_size == 1:
+            return one.text + times
+        return f"[{_ranges(sorted(set(one.ranks)))}] {one.text}{times}"
+
+    def _write(self, stream: TextIO, lines: list[str]) -> None:
+        if self._bar:
+            self._err.write("\r\x1b[K")
+            self._err.flush()
+        text = "\n".join(lines) + "\n"
+        with contextlib.suppress(UnicodeEncodeError):
+            stream.write(text)
+            stream.flush()
+            return
+        stream.write(text.encode("ascii", "backslashreplace").decode("ascii"))
+        stream.flush()
+
+
+def hang_table(event: dict[str, Any]) -> list[str]:
+    """Return one line a rank: where it is and for how long."""
+    head = [say(f"run/column-{name}") for name in ("rank", "state", "step", "phase", "collective", "seconds", "place")]
+    rows = [head]
+    for view in event["ranks"]:
+        number = "n/a" if view["collectives"] is None else f"#{view['collectives']}"
+        call = f"{number} {view['collective']}" if view["collective"] else number
+        mark = "→ " if view["rank"] == event["rank"] else "  "
+        cells = [f"{mark}{view['rank']}", view["state"], str(view["step"]), view["phase"], call]
+        rows.append([*cells, f"{view['seconds']:.0f} s", view["place"] or "n/a"])
+    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _event_lines(event: dict[str, Any]) -> list[str]:
+    match event["kind"]:
+        case "hang":
+            text = say(event["code"], **event["facts"])
+            head = say("run/hang", seconds=round(event["seconds"]), text=text)
+            return [head, *map(clean_text, hang_table(event)), say(f"run/hang-{event['policy']}")]
+        case "incident" if event.get("action") == "restart":
+            return [say("run/restart", rank="n/a" if event["rank"] is None else event["rank"], text=event["text"])]
+        case "stop_requested":
+            return [say("run/stop-now" if event.get("now") else "run/stop")]
+        case "warning":
+            return [say(event["code"], **event.get("facts", {}))]
+    return []
+
+
+def _ranges(ranks: list[int]) -> str:
+    """Return `0-3,6`."""
+    parts: list[list[int]] = []
+    for rank in ranks:
+        if parts and rank == parts[-1][-1] + 1:
+            parts[-1].append(rank)
+        else:
+            parts.append([rank])
+    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)

@@ -1,0 +1,143 @@
+"""Which rank the others wait for: from a picture of ranks that stand still to the odd one out and the likely reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+_BUSY: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankView:
+    """One rank at the moment of the picture. None: not known."""
+
+    rank: int
+    state: str
+    """The kernel's letter (R, S, D, T, Z), or `0` for a rank that has ended with exit code 0."""
+    step: int
+    phase: str
+    collectives: int | None = None
+    """Collectives begun so far."""
+    collective: str | None = None
+    """The one it is in; None: in none."""
+    numel: int | None = None
+    seconds: float = 0.0
+    """Since it last moved."""
+    cpu_share: float | None = None
+    """Processor time over the silence, in cores."""
+    place: str | None = None
+    """Innermost line of the user's own code."""
+    stack: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hang:
+    """Ranks that stand still, and the one that keeps the others waiting."""
+
+    kind: str
+    """`rank-stopped`, `early-exit`, `disk-wait`, `collective-mismatch`, `data-stall`, `rank-behind`, `rank-busy` or
+    `all-wait`."""
+    rank: int | None
+    """The odd one out; None: none of them is odd."""
+    seconds: float
+    views: tuple[RankView, ...]
+
+    @property
+    def code(self) -> str:
+        """Message code."""
+        return "diagnose/foreign-early-exit" if self.kind == "early-exit" else f"diagnose/hang-{self.kind}"
+
+    @property
+    def is_certain(self) -> bool:
+        """A rank that computes may still come back; all others need help."""
+        return self.kind not in ("rank-busy", "all-wait")
+
+    def facts(self) -> dict[str, object]:
+        """Return what the placeholders of the message stand for."""
+        odd = next((view for view in self.views if view.rank == self.rank), self.views[0])
+        others = [view for view in self.views if view.rank != self.rank and view.collective]
+        return {
+            "rank": "n/a" if self.rank is None else self.rank,
+            "seconds": round(self.seconds),
+            "place": odd.place or "n/a",
+            "own": _call(odd),
+            "others": _call(others[0]) if others else "n/a",
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plain form, for the history."""
+        return {
+            "class": self.kind,
+            "rank": self.rank,
+            "code": self.code,
+            "seconds": round(self.seconds, 1),
+            "facts": {name: str(value) for name, value in self.facts().items()},
+            "ranks": [{**asdict(view), "stack": list(view.stack)} for view in self.views],
+        }
+
+
+def judge_hang(views: Sequence[RankView], seconds: float) -> Hang:
+    """Name the odd one out. The most certain signs come first."""
+    kind, rank = _find_odd(views)
+    return Hang(kind=kind, rank=rank, seconds=seconds, views=tuple(views))
+
+
+def _find_odd(views: Sequence[RankView]) -> tuple[str, int | None]:
+    for state, kind in (("T", "rank-stopped"), ("t", "rank-stopped"), ("0", "early-exit"), ("D", "disk-wait")):
+        odd = [view for view in views if view.state == state]
+        if odd and (state != "0" or len(odd) < len(views)):
+            return kind, odd[0].rank
+    inside = [view for view in views if view.collective is not None]
+    outside = [view for view in views if view.collective is None]
+    if inside and outside:
+        return _judge_outsider(min(outside, key=lambda view: (view.collectives or 0, view.rank)))
+    if inside:
+        return _judge_all_inside(inside)
+    loading = [view for view in views if _is_loading(view)]
+    if loading:
+        return "data-stall", loading[0].rank
+    behind = min(views, key=lambda view: (view.step, view.rank))
+    if len({view.step for view in views}) > 1:
+        return _judge_outsider(behind)
+    return "all-wait", None
+
+
+def _judge_outsider(view: RankView) -> tuple[str, int]:
+    """The others wait in a collective, this one does something else."""
+    if _is_loading(view):
+        return "data-stall", view.rank
+    if view.cpu_share is not None and view.cpu_share > _BUSY:
+        return "rank-busy", view.rank
+    return "rank-behind", view.rank
+
+
+def _judge_all_inside(views: Sequence[RankView]) -> tuple[str, int | None]:
+    calls = Counter((view.collectives, view.collective, view.numel) for view in views)
+    if len(calls) == 1:
+        return "all-wait", None
+    # Of two ranks that disagree the one that has begun fewer collectives has left one out; else the minority is odd.
+    fewest = min(view.collectives or 0 for view in views)
+    most = max(view.collectives or 0 for view in views)
+    rarest = min(calls.values())
+    if fewest != most:
+        odd = [view for view in views if view.collectives == fewest]
+        if len(odd) * 2 > len(views):
+            odd = [view for view in views if view.collectives == most]
+        return "collective-mismatch", odd[0].rank
+    odd = [view for view in views if calls[(view.collectives, view.collective, view.numel)] == rarest]
+    return "collective-mismatch", odd[-1].rank
+
+
+def _is_loading(view: RankView) -> bool:
+    return any("utils/data/" in frame or "dataloader" in frame.lower() for frame in view.stack)
+
+
+def _call(view: RankView) -> str:
+    """Return `all_reduce #12 (1024 elements)`."""
+    if view.collective is None:
+        return f"#{view.collectives}" if view.collectives else "n/a"
+    size = f" ({view.numel})" if view.numel is not None and view.numel >= 0 else ""
+    return f"{view.collective} #{view.collectives}{size}"

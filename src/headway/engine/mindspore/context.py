@@ -1,0 +1,57 @@
+"""Setting MindSpore up before the first cell is built."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+import mindspore as ms
+import numpy as np
+
+from headway.engine.mindspore.task import Settings
+from headway.errors import CheckError
+
+_LEAST_BLOCK_GB = 1
+
+
+def set_up(settings: Settings, *, device: str, local_rank: int, threads: int, graphs: Path) -> str:
+    """Choose mode, device and memory; return the device target."""
+    if int(np.__version__.partition(".")[0]) >= 2:
+        raise CheckError("mindspore/numpy", numpy=np.__version__, mindspore=ms.__version__)
+    target = settings.device_target if settings.device_target != "auto" else "CPU" if device == "cpu" else "GPU"
+    graphs.mkdir(parents=True, exist_ok=True)
+    mode = ms.GRAPH_MODE if settings.is_graph else ms.PYNATIVE_MODE
+    # Without a path a failed compile writes its findings into the working directory.
+    ms.set_context(mode=mode, save_graphs=2 if settings.is_dumped else 0, save_graphs_path=str(graphs))
+    number = settings.device_id if settings.device_id is not None else local_rank
+    try:
+        ms.set_device(target, None if target == "CPU" else number)
+    except (RuntimeError, ValueError) as err:
+        raise CheckError("mindspore/device", target=target, mindspore=ms.__version__, why=first_line(err)) from err
+    if target == "CPU":
+        ms.runtime.set_cpu_affinity(False)
+        os.environ["OMP_NUM_THREADS"] = str(threads)
+    else:
+        if settings.max_memory:
+            ms.set_context(max_device_memory=gigabytes(settings.max_memory))
+        if settings.block_size:
+            ms.set_context(mempool_block_size=gigabytes(settings.block_size, least=_LEAST_BLOCK_GB))
+        if settings.has_offload:
+            ms.set_context(memory_offload="ON")
+        if settings.has_graph_kernel:
+            ms.set_context(enable_graph_kernel=True)
+    return target
+
+
+def gigabytes(text: str, least: float = 0.0) -> str:
+    """Return a size in the only unit MindSpore reads: 512MB is 0.5GB."""
+    number, unit = float(text[:-2]), text[-2:]
+    value = max(least, number / 1024 if unit == "MB" else number)
+    return f"{math.floor(value) if value == int(value) else round(value, 3)}GB"
+
+
+def first_line(error: BaseException) -> str:
+    """Return what MindSpore says before its call stacks."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    return next((line for line in lines if line and not set(line) <= {"-"}), type(error).__name__)[:300]

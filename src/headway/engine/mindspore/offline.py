@@ -1,0 +1,74 @@
+"""Measure or use a trained MindSpore model outside of training; the twin of engine/offline.py.
+
+`python -m headway.engine.mindspore.offline '<JSON request>'`; the answer is the last line of its output, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from headway.checkpoint import Manifest, find_resumable, list_checkpoints, verify_checkpoint
+from headway.engine.mindspore.arrays import read_arrays
+from headway.engine.mindspore.context import set_up
+from headway.engine.mindspore.loop import sum_measures
+from headway.engine.mindspore.ranks import Ranks
+from headway.engine.mindspore.run import fill
+from headway.engine.mindspore.worker import load_task
+from headway.errors import HeadwayError, TrainError
+from headway.messages import set_language
+from headway.plan import Plan
+from headway.telemetry import RunDir, read_json
+
+
+def main() -> int:
+    """Answer one request; an error is an answer too."""
+    request = json.loads(sys.argv[1])
+    set_language(request["lang"])
+    try:
+        answer = _answer(request)
+    except HeadwayError as error:
+        facts = {key: str(value) for key, value in error.facts.items()}
+        answer = {"error": {"code": error.code, "facts": facts}}
+    sys.stdout.write("\n" + json.dumps(answer, ensure_ascii=False) + "\n")
+    return 0
+
+
+def _answer(request: dict[str, Any]) -> dict[str, Any]:
+    place = RunDir(Path(request["run_dir"]))
+    stored = read_json(place.job)
+    plan = Plan.from_json(stored["plan"])
+    config, task = load_task(stored)
+    path, manifest = _find(place, request.get("step"))
+    task.check_export(manifest.meta["export"])
+    graphs = place.root / "graphs"
+    set_up(task.settings, device=plan.device, local_rank=0, threads=plan.threads, graphs=graphs)
+    loss = task.build_loss()
+    loss.set_train(False)
+    named = {f"model/{name}": param for name, param in task.names(loss).items()}
+    fill(named, read_arrays(path, manifest, {name: tuple(param.shape) for name, param in named.items()}))
+    answer: dict[str, Any] = {"step": manifest.step, "checkpoint": str(path)}
+    if request["do"] == "predict":
+        return {**answer, "text": task.predict(loss, request["options"], Path(request["to"])), "files": []}
+    total = request.get("samples") or config.eval.samples
+    sums = sum_measures(task, loss, task.eval_data(), ranks=Ranks(0, 1), size=plan.micro_batch, total=total)
+    return {**answer, "measures": task.summarize(sums), "trial": {}}
+
+
+def _find(place: RunDir, step: int | None) -> tuple[Path, Manifest]:
+    """Return the checkpoint of a step, or the newest that verifies."""
+    if step is None:
+        found = find_resumable(place.checkpoints)
+        if found.manifest is None or found.path is None:
+            raise TrainError("engine/no-checkpoint", run=place.name)
+        return found.path, found.manifest
+    named = [info.path for info in list_checkpoints(place.checkpoints) if info.step == step]
+    if not named:
+        raise TrainError("engine/no-such-step", run=place.name, step=step)
+    return named[-1], verify_checkpoint(named[-1])
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

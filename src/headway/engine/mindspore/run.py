@@ -1,0 +1,199 @@
+"""Everything one MindSpore rank trains with, its snapshots, and the way back to one."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import mindspore as ms
+import numpy as np
+from mindspore import Parameter, Tensor, nn
+
+from headway.checkpoint import find_resumable, read_manifest
+from headway.config import RunConfig
+from headway.engine.mindspore.arrays import Array, ArraySaver, read_arrays
+from headway.engine.mindspore.meter import Meter
+from headway.engine.mindspore.ranks import Ranks
+from headway.engine.mindspore.task import ArrayData, Arrays, Ids, MindTask
+from headway.engine.mindspore.update import Adam
+from headway.engine.order import Order, Share, ledger_of, micro_batches, mix_one
+from headway.engine.progress import Progress
+from headway.engine.report import Reporter
+from headway.errors import CheckpointError, TrainError
+from headway.plan import LrSchedule, Plan
+from headway.telemetry import MetricsWriter
+
+_NAME_BYTES = 64
+
+
+@dataclass(slots=True)
+class Loaded:
+    """One micro-batch and which samples it holds."""
+
+    batch: Arrays
+    ids: Ids
+    epochs: Ids
+
+
+@dataclass(slots=True, kw_only=True)
+class MindRun:
+    """One rank's model, data and tools."""
+
+    config: RunConfig
+    plan: Plan
+    task: MindTask
+    ranks: Ranks
+    loss: nn.Cell
+    names: Mapping[str, Parameter]
+    """Weights and running statistics by their name in checkpoints."""
+    params: list[Parameter]
+    adam: Adam
+    schedule: LrSchedule
+    data: ArrayData
+    eval_data: ArrayData
+    checkpoints: Path
+    saver: ArraySaver
+    meter: Meter
+    metrics: MetricsWriter
+    reporter: Reporter
+    is_stop_wanted: Callable[[], bool]
+    progress: Progress = field(default_factory=Progress)
+    taken: list[Loaded] = field(default_factory=list)
+    measures: dict[str, float] = field(default_factory=dict)
+    saved_step: int | None = None
+    saved_at: float = field(default_factory=time.monotonic)
+    batches: Iterator[Loaded] = field(default_factory=lambda: iter(()))
+
+    def open_data(self) -> None:
+        """Load from where the run stands, a few batches ahead in a thread."""
+        plan = self.plan
+        share = Share(self.ranks.rank, self.ranks.world_size, plan.micro_batch, plan.accumulation)
+        order = Order(len(self.data), self.config.seed)
+        keys = micro_batches(order, share, self.progress.position, self.progress.skips)
+        self.batches = _ahead(self.data, keys, self.task.settings.prefetch)
+
+    def seed_step(self) -> None:
+        """Seed every generator by the step: what a resumed run draws needs no saved state."""
+        seed = mix_one(self.config.seed, self.progress.step, self.ranks.rank)
+        random.seed(seed)
+        np.random.seed(seed & 0xFFFFFFFF)
+        ms.set_seed(seed & 0x7FFFFFFF)
+
+    def state(self) -> dict[str, Parameter]:
+        """Return every tensor a resumed run needs, by name."""
+        by_id = {id(param): name for name, param in self.names.items()}
+        state = {f"model/{name}": param for name, param in self.names.items()}
+        for param, first, second in zip(self.params, self.adam.first, self.adam.second, strict=True):
+            state[f"optim/{by_id[id(param)]}/exp_avg"] = first
+            state[f"optim/{by_id[id(param)]}/exp_avg_sq"] = second
+        return state
+
+
+def _ahead(data: ArrayData, keys: Iterator[tuple[Ids, Ids]], depth: int) -> Iterator[Loaded]:
+    """Yield batches in order; with a depth, a thread works on the next ones."""
+    if depth == 0:
+        for ids, epochs in keys:
+            yield Loaded(data.arrays(ids, epochs), ids, epochs)
+    with ThreadPoolExecutor(1, "headway-data") as pool:
+        waiting: list[tuple[Future[Arrays], Ids, Ids]] = []
+        while True:
+            while len(waiting) < depth:
+                ids, epochs = next(keys)
+                waiting.append((pool.submit(data.arrays, ids, epochs), ids, epochs))
+            future, ids, epochs = waiting.pop(0)
+            yield Loaded(future.result(), ids, epochs)
+
+
+def share_statistics(run: MindRun) -> None:
+    """Give every rank rank 0's running statistics, before they are saved or used."""
+    if run.ranks.world_size == 1:
+        return
+    own = [param for name, param in run.names.items() if name.endswith(("running_mean", "running_var"))]
+    if not own:
+        return
+    flat = run.ranks.from_first(np.concatenate([param.asnumpy().reshape(-1) for param in own]))
+    cuts = np.cumsum([param.size for param in own])[:-1]
+    for param, part in zip(own, np.split(flat, cuts), strict=True):
+        param.set_data(Tensor(part.reshape(param.shape)))
+
+
+def save(run: MindRun) -> None:
+    """Copy the state and let a thread write it."""
+    progress = run.progress
+    mine = sum(ledger_of(part.ids, part.epochs) for part in run.taken)
+    run.taken.clear()
+    # Sixteen bits at a time: what is sent has 24 bits of precision.
+    words = run.ranks.sum(np.array([(mine >> shift) & 0xFFFF for shift in (0, 16, 32, 48)], np.float32))
+    total = sum(int(word) << (16 * place) for place, word in enumerate(words))
+    progress.ledger = (progress.ledger + total) & ((1 << 64) - 1)
+    share_statistics(run)
+    run.metrics.flush()
+    fields = {
+        "samples": progress.position,
+        "ledger": f"{progress.ledger:016x}",
+        "strategy": run.plan.strategy,
+        "best_step": progress.best_step,
+        "measures": run.measures,
+        "meta": {
+            "export": run.task.describe(progress.step, run.measures),
+            "progress": asdict(progress),
+            "framework": "mindspore",
+            "seed": run.config.seed,
+            "batch_samples": run.plan.batch_samples,
+            "data_size": len(run.data),
+            "data_id": dict(run.task.data_id()),
+        },
+    }
+    run.saver.save(progress.step, {name: param.asnumpy() for name, param in run.state().items()}, fields)
+    run.saved_step, run.saved_at = progress.step, time.monotonic()
+
+
+def wait_for_save(run: MindRun, deadline_s: float | None = None) -> None:
+    """Wait for the last save to be on disk and proven; a run without it has not ended well."""
+    run.saver.wait(deadline_s)
+    if run.ranks.rank == 0 and run.saver.last_committed != run.saved_step:
+        raise CheckpointError("engine/last-save-lost", step=run.saved_step, path=run.checkpoints)
+
+
+def resume(run: MindRun) -> list[tuple[Path, str]]:
+    """Go back to the newest checkpoint that verifies; return those that did not and why."""
+    found = find_resumable(run.checkpoints) if run.ranks.rank == 0 else None
+    path = _name_from_first(run, found.path if found else None)
+    if path is not None:
+        _load(run, path)
+    return [(bad, str(why)) for bad, why in found.skipped] if found else []
+
+
+def _load(run: MindRun, path: Path) -> None:
+    manifest = read_manifest(path)
+    meta = manifest.meta
+    if meta.get("framework") != "mindspore":
+        raise TrainError("mindspore/other-framework", path=path)
+    if (meta["data_size"], meta["data_id"]) != (len(run.data), dict(run.task.data_id())):
+        raise TrainError("engine/data-changed", before=meta["data_size"], now=len(run.data))
+    state = run.state()
+    fill(state, read_arrays(path, manifest, {name: tuple(param.shape) for name, param in state.items()}))
+    progress = dict(meta["progress"])
+    progress["skips"] = [tuple(pair) for pair in progress["skips"]]
+    run.progress = Progress(**progress)
+    run.saved_step = manifest.step
+
+
+def fill(params: Mapping[str, Parameter], arrays: Mapping[str, Array]) -> None:
+    """Set parameters to arrays of the same names."""
+    for name, param in params.items():
+        param.set_data(Tensor(arrays[name]))
+
+
+def _name_from_first(run: MindRun, path: Path | None) -> Path | None:
+    """Tell every rank the checkpoint that rank 0 has found."""
+    told = np.zeros(_NAME_BYTES, np.float32)
+    if path is not None:
+        name = path.name.encode()
+        told[: len(name)] = np.frombuffer(name, np.uint8)
+    text = bytes(run.ranks.from_first(told).astype(np.uint8)).rstrip(b"\0").decode()
+    return run.checkpoints / text if text else None

@@ -1,0 +1,10 @@
+"""What a foreign process carries for us: a folder that is put first on its PYTHONPATH, and the page it writes.
+
+Out: `ranks/R/heartbeat` (the page), `ranks/R/error-A.json` (the last exception), `ranks/R/stacks` (on request).
+The folder `site` is read by interpreters that have no headway: stdlib only, and old Python is fine.
+"""
+
+from headway.hook.page import HookPage, ask_for_stacks, read_error, read_page
+from headway.hook.place import hook_environment
+
+__all__ = ["HookPage", "ask_for_stacks", "hook_environment", "read_error", "read_page"]

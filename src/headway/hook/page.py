@@ -1,0 +1,74 @@
+"""The supervisor's side of the hook: read the page and the last exception, ask for stacks."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+_OWN: Final = struct.Struct("<8sqqqqqqqq64s")
+_OWN_AT: Final = 512
+_MOST_BYTES: Final = 1 << 17
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookPage:
+    """What the hook of one rank last wrote."""
+
+    pid: int
+    attempt: int
+    steps: int
+    """Steps of the first optimizer."""
+    collectives: int
+    """Collectives that Python has begun."""
+    entered_ns: int
+    """When the one under way was entered, on the monotonic clock; 0: none is."""
+    numel: int
+    """Elements of its tensor; -1: not known."""
+    optimizers: int
+    moved_ns: int
+    name: str
+    """The last collective's name."""
+
+
+def read_page(heartbeat: Path) -> HookPage | None:
+    """Return the hook's part of a rank's page, or None where no hook has written."""
+    try:
+        data = heartbeat.read_bytes()[_OWN_AT : _OWN_AT + _OWN.size]
+    except OSError:
+        return None
+    if len(data) < _OWN.size or not data.startswith(b"HWHOOK01"):
+        return None
+    _, pid, attempt, steps, collectives, entered, numel, optimizers, moved, name = _OWN.unpack(data)
+    return HookPage(
+        pid=pid,
+        attempt=attempt,
+        steps=steps,
+        collectives=collectives,
+        entered_ns=entered,
+        numel=numel,
+        optimizers=optimizers,
+        moved_ns=moved,
+        name=name.rstrip(b"\0").decode("ascii", "replace"),
+    )
+
+
+def read_error(folder: Path, attempt: int) -> dict[str, Any] | None:
+    """Return the uncaught exception that a rank's hook has kept in this attempt."""
+    try:
+        with (folder / f"error-{attempt}.json").open("rb") as file:
+            told = json.loads(file.read(_MOST_BYTES))
+    except (OSError, ValueError):
+        return None
+    return told if isinstance(told, dict) and isinstance(told.get("type"), str) else None
+
+
+def ask_for_stacks(page: HookPage) -> None:
+    """Let a hooked rank write all its stacks; faulthandler answers even where Python is stuck in C."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(page.pid, signal.SIGRTMIN + 13)

@@ -1,0 +1,113 @@
+"""Who uses which GPU and port of this machine: one small file a thing in a folder that all users share.
+
+A claim names its holder (user, pid, start time, boot). It is taken over only when that process is proven gone; a
+file that cannot be read counts as held. The lock is the file's own creation, so no two claims ever win.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import json
+import os
+import secrets
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+from headway.telemetry import is_held, make_lease
+
+_FOLDER: Final = "headway-claims"
+
+
+def claims_folder() -> Path:
+    """Return the shared folder; everybody may add files to it, only their owners may remove them."""
+    return Path(os.environ.get("HEADWAY_CLAIMS") or Path(tempfile.gettempdir()) / _FOLDER)
+
+
+class Claims:
+    """The things one run holds; released together."""
+
+    def __init__(self, run: str, folder: Path | None = None) -> None:
+        self._run, self._folder = run, folder or claims_folder()
+        self._held: list[str] = []
+
+    def take(self, name: str) -> dict[str, Any] | None:
+        """Claim a thing; return its holder when somebody else has it."""
+        self._open_folder()
+        while True:
+            holder = self._create(name)
+            if holder is None:
+                self._held.append(name)
+                return None
+            if holder.get("is_held", True):
+                return holder
+            if not self._remove_stale(name, holder):
+                return holder
+
+    def release(self, prefix: str = "") -> None:
+        """Let go of everything, or of the things whose names begin so."""
+        for name in [name for name in self._held if name.startswith(prefix)]:
+            with contextlib.suppress(OSError):
+                self._path(name).unlink()
+            self._held.remove(name)
+
+    def _open_folder(self) -> None:
+        if not self._folder.is_dir():
+            with contextlib.suppress(FileExistsError):
+                self._folder.mkdir(parents=True)
+                self._folder.chmod(0o1777)
+
+    def _create(self, name: str) -> dict[str, Any] | None:
+        """Create the file; return the holder, with `is_held`, when there is one."""
+        own = {**make_lease(), "user": _user(), "run": self._run}
+        temp = self._folder / f".{name}.{os.getpid()}.{secrets.token_hex(4)}"
+        temp.write_text(json.dumps(own), encoding="utf-8")
+        temp.chmod(0o644)
+        try:
+            os.link(temp, self._path(name))  # whole or not at all, and only one wins
+        except FileExistsError:
+            return _read_holder(self._path(name))
+        finally:
+            temp.unlink()
+        return None
+
+    def _remove_stale(self, name: str, holder: dict[str, Any]) -> bool:
+        """Remove the claim of a process proven gone; say whether trying again makes sense."""
+        aside = self._folder / f".stale.{name}.{secrets.token_hex(4)}"
+        try:
+            self._path(name).rename(aside)
+        except FileNotFoundError:
+            return True
+        except PermissionError:  # another user's file in a sticky folder: theirs to remove
+            return False
+        # Between the look and the rename somebody may have claimed it anew: then it goes back.
+        found = _read_holder(aside)
+        if found.get("is_held", True):
+            with contextlib.suppress(FileExistsError):
+                os.link(aside, self._path(name))
+        with contextlib.suppress(OSError):
+            aside.unlink()
+        return True
+
+    def _path(self, name: str) -> Path:
+        return self._folder / name.replace("/", "_")
+
+
+def _read_holder(path: Path) -> dict[str, Any]:
+    try:
+        holder = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {"is_held": False}
+    except (OSError, ValueError):
+        return {"is_held": True}
+    if not isinstance(holder, dict):
+        return {"is_held": True}
+    return {**holder, "is_held": is_held(holder)}
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())

@@ -1,0 +1,38 @@
+"""A foreign rank's entry: become the user's program, with the environment and files that the nursery has set up."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any, NoReturn
+
+from headway.launch.foreign import Foreign
+from headway.telemetry import RunDir, read_json
+
+_NOT_OURS = ("TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_ERROR_FILE", "HEADWAY_HOOK_CLAIMED")
+"""Left by a launcher or a run around this one; each of them would mislead the rank."""
+
+
+def main(job: dict[str, Any]) -> NoReturn:
+    """Replace this process; whatever prevents that is raised, and told by the nursery."""
+    foreign = Foreign.from_json(read_json(RunDir(Path(job["run_dir"])).job)["foreign"])
+    argv = list(foreign.argv)
+    if foreign.local_rank_flag:
+        argv.insert(_first_script(argv), f"{foreign.local_rank_flag}={job['local_rank']}")
+    environment = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
+    os.chdir(foreign.cwd)
+    # Python ignores these two, and what is ignored stays so across an exec; `yes | head` would never end.
+    for signum in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(signum, signal.SIG_DFL)
+    os.execvpe(argv[0], argv, environment)
+
+
+def _first_script(argv: list[str]) -> int:
+    """Return the place behind the script or module of `python -u script …`."""
+    place = 1
+    while place < len(argv) and argv[place].startswith("-"):
+        place += 2 if argv[place] in ("-m", "-W", "-X") else 1
+        if argv[place - 2] == "-m":
+            return place
+    return place + 1

@@ -1,0 +1,210 @@
+"""Ranks that stand still: notice it, ask for their stacks, take one picture of all of them."""
+
+from __future__ import annotations
+
+import os
+import re
+import statistics
+import time
+from collections import deque
+from pathlib import Path
+from typing import Final
+
+from headway.diagnose import Hang, RankView, judge_hang
+from headway.hook import HookPage, ask_for_stacks
+from headway.launch.attempt import Attempt
+from headway.launch.job import Job
+from headway.launch.watching import ForeignWatch
+from headway.telemetry import PHASES, RunDir, read_beat
+
+_STEPS: Final = 5
+_STARTING_S: Final = 120.0
+"""Before the ranks have ever moved together: imports, downloads and tokenising take their time."""
+_STACKS_S: Final = 0.5
+"""Between asking for stacks and reading them."""
+_LOOK_S: Final = 0.5
+_WINDOW: Final = 32
+_FRAME: Final = re.compile(r'^  File "([^"]+)", line (\d+) in (.+)$', re.MULTILINE)
+_LIBRARY: Final = re.compile(r"/(?:site|dist)-packages/|/lib/python3\.\d+/|^<|/headway/hook/")
+_STACK_BYTES: Final = 1 << 16
+
+Mark = tuple[object, ...]
+
+
+class HangWatch:
+    """Looks twice a second; a silence is told once."""
+
+    def __init__(self, job: Job, watch: ForeignWatch) -> None:
+        assert job.foreign is not None
+        self._job, self._foreign, self._watch, self._run = job, job.foreign, watch, job.run
+        self._next_look = 0.0
+        self._asked_at: float | None = None
+        self._told: float | None = None
+        self._forget(0)
+
+    def look(self, attempt: Attempt) -> Hang | None:
+        """Return a hang when there is a new one."""
+        now = time.monotonic()
+        if attempt.number != self._number:
+            self._forget(attempt.number)
+        if now < self._next_look or not attempt.is_whole or attempt.killed_at is not None:
+            return None
+        self._next_look = now + _LOOK_S
+        ranks = self._ranks(attempt)
+        self._see(ranks, now)
+        quiet_s = self._quiet_s(ranks, now)
+        if quiet_s is None:
+            self._asked_at = None
+            return None
+        return self._take_picture(attempt, ranks, quiet_s, now)
+
+    # --- seeing ---
+
+    def _forget(self, number: int) -> None:
+        self._number = number
+        self._marks: dict[int, Mark] = {}
+        self._moved: dict[int, float] = {}
+        self._cpu: dict[int, float] = {}
+        self._step = 0
+        self._step_at = 0.0
+        self._step_s: deque[float] = deque(maxlen=_WINDOW)
+        self._told = self._asked_at = None
+        self._next_look = 0.0
+
+    def _ranks(self, attempt: Attempt) -> dict[int, int]:
+        """Return the pid of every rank that can be seen; 0: it has ended well."""
+        if self._foreign.mode == "native":
+            return {rank.rank: 0 if rank.has_finished() else rank.pid for rank in attempt.ranks}
+        pages = {rank: self._watch.page(rank) for rank in self._run.ranks()}
+        return {rank: page.pid for rank, page in pages.items() if page is not None and _state(page.pid) is not None}
+
+    def _see(self, ranks: dict[int, int], now: float) -> None:
+        for rank, pid in ranks.items():
+            page = self._watch.page(rank)
+            told = self._watch.progress(rank)
+            mark = (
+                pid,
+                (page.steps, page.collectives, page.entered_ns, page.optimizers) if page else None,
+                told.step if told else None,
+                self._watch.lines(rank),
+            )
+            if mark != self._marks.get(rank):
+                self._marks[rank], self._moved[rank] = mark, now
+                self._cpu[rank] = _cpu_s(pid) or 0.0
+            step = max(page.steps if page else 0, told.step if told else 0)
+            if step > self._step:
+                if self._step_at:
+                    self._step_s.append((now - self._step_at) / (step - self._step))
+                self._step, self._step_at = step, now
+
+    def _quiet_s(self, ranks: dict[int, int], now: float) -> float | None:
+        """Return the length of a silence that is worth a picture, or None."""
+        living = [rank for rank, pid in ranks.items() if pid]
+        if not living:
+            return None
+        usual_s = statistics.median(self._step_s) if self._step_s else 0.0
+        limit_s = max(self._foreign.hang_s, _STEPS * usual_s)
+        moved = max(self._moved[rank] for rank in living)
+        stopped = [self._moved[rank] for rank in living if _state(ranks[rank]) in ("T", "t")]
+        if stopped:
+            moved = min(moved, *stopped)
+        elif not self._has_begun(ranks):
+            limit_s = max(limit_s, _STARTING_S)
+        if self._told is not None and moved <= self._told:
+            return None
+        return now - moved if now - moved > limit_s else None
+
+    def _has_begun(self, ranks: dict[int, int]) -> bool:
+        """Say whether the ranks have moved at all: a step, a second collective, or one of them has ended already."""
+        pages = [self._watch.page(rank) for rank in ranks]
+        collectives = max((page.collectives for page in pages if page is not None), default=0)
+        return self._step > 0 or collectives > 1 or 0 in ranks.values()
+
+    # --- the picture ---
+
+    def _take_picture(self, attempt: Attempt, ranks: dict[int, int], quiet_s: float, now: float) -> Hang | None:
+        if self._asked_at is None:
+            self._asked_at = now
+            self._next_look = now + _STACKS_S
+            for rank, pid in ranks.items():
+                page = self._watch.page(rank)
+                if page is not None and pid:
+                    ask_for_stacks(page)
+            return None
+        self._asked_at = None
+        hang = judge_hang([self._view(rank, pid, now) for rank, pid in sorted(ranks.items())], quiet_s)
+        if not hang.is_certain and quiet_s < 6 * self._foreign.hang_s and self._foreign.on_hang != "wait":
+            return None  # long work is not a hang; nothing is ended for it so soon
+        if hang.kind in ("rank-busy", "all-wait") and not any(view.collective for view in hang.views):
+            # Nobody waits for anybody: one long silent piece of work on every rank.
+            self._told = now
+            return None
+        self._told = now
+        return hang
+
+    def _view(self, rank: int, pid: int, now: float) -> RankView:
+        page = self._watch.page(rank)
+        told = self._watch.progress(rank)
+        beat = read_beat(self._run.heartbeat(rank))
+        seconds = now - self._moved.get(rank, now)
+        spent = _cpu_s(pid)
+        state = ("0" if not pid else _state(pid)) or "Z"
+        stack = _read_stack(self._run, rank) if pid and page is not None and state not in "Tt" else ()
+        return RankView(
+            rank=rank,
+            state=state,
+            step=max(page.steps if page else 0, told.step if told else 0),
+            phase=_phase(page, beat.phase if beat is not None else None),
+            collectives=page.collectives if page else None,
+            collective=page.name if page is not None and page.entered_ns and pid else None,
+            numel=page.numel if page else None,
+            seconds=seconds,
+            cpu_share=None if spent is None or seconds <= 0 else (spent - self._cpu.get(rank, spent)) / seconds,
+            place=_own_place(stack),
+            stack=stack,
+        )
+
+
+def _phase(page: HookPage | None, written: str | None) -> str:
+    if page is None or written is None:
+        return "unknown"
+    return "collective" if page.entered_ns else written if written in PHASES else "unknown"
+
+
+def _read_stack(run: RunDir, rank: int) -> tuple[str, ...]:
+    """Return the main thread's frames, innermost first, as `file:line in function`."""
+    path = run.rank(rank) / "stacks"
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _STACK_BYTES))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return ()
+    current = text[text.rfind("Current thread") :] if "Current thread" in text else ""
+    return tuple(f"{name}:{line} in {function}" for name, line, function in _FRAME.findall(current)[:40])
+
+
+def _own_place(stack: tuple[str, ...]) -> str | None:
+    """Return the innermost frame of the user's own code, with the file's name alone."""
+    own = next((frame for frame in stack if not _LIBRARY.search(frame)), stack[0] if stack else None)
+    return None if own is None else f"{Path(own.rpartition(':')[0]).name}:{own.rpartition(':')[2]}"
+
+
+def _state(pid: int) -> str | None:
+    fields = _stat(pid)
+    return fields[0] if fields else None
+
+
+def _cpu_s(pid: int) -> float | None:
+    fields = _stat(pid)
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else None
+
+
+def _stat(pid: int) -> list[str] | None:
+    if pid <= 0:
+        return None
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    return text.rpartition(")")[2].split()

@@ -1,0 +1,202 @@
+"""What follows the end of an attempt of a foreign line: exit codes are all it says by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from headway.diagnose import Diagnosis, ExitStatus, classify, find_last_words
+from headway.hook import read_error
+from headway.launch.attempt import Attempt, RankProcess
+from headway.launch.blame import make_incident, own_failures
+from headway.launch.job import Job
+from headway.launch.outcome import Incident
+from headway.launch.progress import RestartBudget
+from headway.launch.verdict import Reach, Stop, Verdict
+from headway.launch.watching import ForeignWatch
+from headway.messages import find_text
+
+_WORDS_BYTES: Final = 4096
+"""Without a traceback only the very end of the output is evidence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """All that is left of an attempt."""
+
+    job: Job
+    attempt: Attempt
+    reach: Reach
+    watch: ForeignWatch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cause:
+    process: RankProcess
+    rank: int | None
+    """The rank to name; under the original launcher not the process we started."""
+    diagnosis: Diagnosis
+    traceback: str | None = None
+    step: int | None = None
+
+
+def judge_foreign(scene: Scene, *, stop: Stop | None, budget: RestartBudget, found: Diagnosis | None = None) -> Verdict:
+    """Decide what follows an attempt all of whose ranks have ended."""
+    attempt, step = scene.attempt, scene.reach.steps
+    if attempt.hang is not None:
+        return _judge_hang(scene, budget)
+    failures = own_failures(attempt)
+    if stop is not None and not any((rank.failed_at or 0.0) < stop.at for rank in failures):
+        is_clean = all(rank.status is not None and rank.status != ExitStatus(signal=9) for rank in attempt.ranks)
+        return Verdict(
+            how="stopped" if is_clean else "killed",
+            state="interrupted",
+            exit_code=stop.exit_code,
+            why="launch/foreign-stopped" if is_clean else "launch/foreign-killed",
+            facts={"step": step},
+        )
+    if found is None and not failures:
+        return _judge_finished(scene)
+    cause = _Cause(process=attempt.ranks[0], rank=None, diagnosis=found) if found else _find_cause(scene, failures)
+    can_restart = cause.diagnosis.is_transient and stop is None
+    return _judge_cause(scene, cause, budget, is_worth_it=can_restart)
+
+
+def _judge_finished(scene: Scene) -> Verdict:
+    assert scene.job.foreign is not None
+    pages = [page for rank in _seen_ranks(scene) if (page := scene.watch.page(rank)) is not None]
+    has_made_one = any(page.optimizers for page in pages)
+    if not (scene.job.foreign.must_train and has_made_one and scene.reach.steps == 0):
+        return Verdict(how="done", state="done", why="launch/done")
+    diagnosis = Diagnosis(kind="no-step", code="diagnose/foreign-no-step", is_transient=False)
+    incident = replace(
+        make_incident(scene.attempt, scene.attempt.ranks[0], diagnosis, step=0, action="stop"), rank=None
+    )
+    return Verdict(
+        how="failed", state="failed", exit_code=5, why="launch/failed", facts={"rank": 0, "step": 0}, incident=incident
+    )
+
+
+def _judge_hang(scene: Scene, budget: RestartBudget) -> Verdict:
+    hang = scene.attempt.hang
+    assert hang is not None and scene.job.foreign is not None
+    diagnosis = Diagnosis(
+        kind=hang.kind,
+        code=hang.code,
+        facts=hang.facts(),
+        is_transient=scene.job.foreign.on_hang == "restart",
+        evidence=f"{hang.seconds:.0f} s",
+    )
+    view = next((view for view in hang.views if view.rank == hang.rank), hang.views[0])
+    process = next((rank for rank in scene.attempt.ranks if rank.rank == hang.rank), scene.attempt.ranks[0])
+    cause = _Cause(
+        process=process, rank=hang.rank, diagnosis=diagnosis, traceback="\n".join(view.stack), step=view.step
+    )
+    return _judge_cause(scene, cause, budget, is_worth_it=diagnosis.is_transient, exit_code=5)
+
+
+def _judge_cause(
+    scene: Scene, cause: _Cause, budget: RestartBudget, *, is_worth_it: bool, exit_code: int | None = None
+) -> Verdict:
+    can_restart = budget.spend(scene.reach.steps, scene.reach.committed) and is_worth_it
+    incident = _make_incident(scene, cause, can_restart)
+    if can_restart:
+        return Verdict(how="failed", state=None, incident=incident)
+    facts: dict[str, object] = {"rank": "n/a" if cause.rank is None else cause.rank, "step": incident.step}
+    code, why = exit_code or _own_exit_code(cause.process), "launch/failed"
+    if is_worth_it and budget.limit:
+        facts, code, why = {"restarts": budget.wasted, "step": scene.reach.steps}, 93, "launch/foreign-no-progress"
+    return Verdict(how="failed", state="failed", exit_code=code, why=why, facts=facts, incident=incident)
+
+
+def _make_incident(scene: Scene, cause: _Cause, can_restart: bool) -> Incident:
+    step = scene.reach.rank_steps[cause.process.rank] if cause.step is None else cause.step
+    action = "restart" if can_restart else "stop"
+    diagnosis = _in_foreign_words(cause.diagnosis)
+    incident = make_incident(
+        scene.attempt, cause.process, diagnosis, step=step, action="restart" if action == "restart" else "stop"
+    )
+    incident = replace(incident, rank=cause.rank)
+    return incident if cause.traceback is None else replace(incident, traceback=cause.traceback)
+
+
+def _in_foreign_words(diagnosis: Diagnosis) -> Diagnosis:
+    """Return it with advice for a script that has no config of ours, where the usual advice names our keys."""
+    code = f"diagnose/foreign-{diagnosis.kind}"
+    try:
+        find_text(code)
+    except KeyError:
+        return diagnosis
+    return replace(diagnosis, code=code)
+
+
+def _find_cause(scene: Scene, failures: list[RankProcess]) -> _Cause:
+    assert scene.job.foreign is not None
+    if scene.job.foreign.mode == "original" and (told := _find_told(scene)) is not None:
+        return told
+    found = [(rank, _classify(rank)) for rank in failures]
+    for rank, diagnosis in found:
+        if not diagnosis.is_cascade:
+            return _Cause(process=rank, rank=_shown_rank(scene, rank), diagnosis=diagnosis)
+    first, diagnosis = found[0]
+    early = [rank for rank in scene.attempt.ranks if rank.ended_at is not None and rank.ended_at <= _time(first)]
+    if early:
+        # All that failed had lost somebody, and somebody had left before: that is who.
+        left = min(early, key=lambda rank: rank.ended_at or 0.0)
+        gone = Diagnosis(kind="early-exit", code="diagnose/early-exit", is_transient=False, evidence=diagnosis.evidence)
+        return _Cause(process=left, rank=left.rank, diagnosis=gone, traceback="")
+    return _Cause(process=first, rank=_shown_rank(scene, first), diagnosis=diagnosis)
+
+
+def _find_told(scene: Scene) -> _Cause | None:
+    """Return the first exception that a hooked rank has kept: the original launcher hides which one was first."""
+    told = [
+        (rank, error)
+        for rank in scene.job.run.ranks()
+        if (error := read_error(scene.job.run.rank(rank), scene.attempt.number))
+    ]
+    told.sort(key=lambda item: float(item[1].get("monotonic_ns", 0)))
+    found = [(rank, error, classify(error, ExitStatus())) for rank, error in told]
+    best = next((item for item in found if not item[2].is_cascade), found[0] if found else None)
+    if best is None:
+        return None
+    rank, error, diagnosis = best
+    step = error.get("step")
+    return _Cause(
+        process=scene.attempt.ranks[0],
+        rank=rank,
+        diagnosis=diagnosis,
+        traceback=str(error.get("traceback", "")).rstrip(),
+        step=step if isinstance(step, int) else 0,
+    )
+
+
+def _classify(rank: RankProcess) -> Diagnosis:
+    status, tail = rank.status or ExitStatus(), rank.output.tail()
+    report = rank.error
+    if report is None and status.signal is None and status.code:
+        report = find_last_words(tail)
+    return classify(report, status, tail if status.signal else tail[-_WORDS_BYTES:])
+
+
+def _seen_ranks(scene: Scene) -> list[int]:
+    assert scene.job.foreign is not None
+    is_native = scene.job.foreign.mode == "native"
+    return [rank.rank for rank in scene.attempt.ranks] if is_native else scene.job.run.ranks()
+
+
+def _shown_rank(scene: Scene, rank: RankProcess) -> int | None:
+    assert scene.job.foreign is not None
+    return rank.rank if scene.job.foreign.mode == "native" else None
+
+
+def _time(rank: RankProcess) -> float:
+    return rank.failed_at or 0.0
+
+
+def _own_exit_code(rank: RankProcess) -> int:
+    """Return the failing rank's own exit code, as a shell would: 128 and the signal's number for a signal."""
+    status = rank.status or ExitStatus()
+    if status.signal is not None:
+        return 128 + status.signal
+    return status.code or 5

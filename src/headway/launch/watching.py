@@ -1,0 +1,167 @@
+"""What is seen of ranks while they run: our own write a heartbeat, foreign ones print lines and carry the hook."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from headway.hook import HookPage, read_page
+from headway.launch.attempt import Attempt
+from headway.launch.recognise import Progress, ProgressReader
+from headway.telemetry import Beat, MetricsWriter, RunDir, read_beat
+
+_LINES_A_TICK: Final = 500
+"""Lines of one rank looked at between two ticks; of a flood only its beginning."""
+_FLUSH_S: Final = 1.0
+
+
+class Watch(Protocol):
+    """Answers one question: how far are the ranks?"""
+
+    def begin(self, attempt: int) -> None:
+        """Forget the attempt before."""
+        ...
+
+    def line(self, rank: int, line: bytes) -> None:
+        """Take one line a rank printed."""
+        ...
+
+    def beats(self, attempt: Attempt) -> list[Beat | None]:
+        """Return where every rank is; None: no word yet in this attempt."""
+        ...
+
+    def close(self) -> None:
+        """Write what is still to be written."""
+        ...
+
+
+class HeartbeatWatch:
+    """Ranks of our own engine: all of it stands in their heartbeats."""
+
+    def __init__(self, run: RunDir) -> None:
+        self._run = run
+
+    def begin(self, attempt: int) -> None:
+        """Heartbeats carry the number of their attempt."""
+
+    def line(self, rank: int, line: bytes) -> None:
+        """Lines tell nothing that the heartbeat does not."""
+
+    def beats(self, attempt: Attempt) -> list[Beat | None]:
+        """Return every rank's heartbeat."""
+        beats = [read_beat(self._run.heartbeat(rank.rank)) for rank in attempt.ranks]
+        return [beat if beat is not None and beat.attempt == attempt.number else None for beat in beats]
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    reader: ProgressReader
+    lines: int = 0
+    budget: int = _LINES_A_TICK
+    progress: Progress | None = None
+    told_ns: int = 0
+    """When the last step was told, on the monotonic clock."""
+    written: int = 0
+    metrics: MetricsWriter | None = None
+    last_t: float = 0.0
+
+
+class ForeignWatch:
+    """Foreign ranks: steps and losses from their lines, phase and steps from the hook."""
+
+    def __init__(self, run: RunDir) -> None:
+        self._run = run
+        self._number = 0
+        self._seen: dict[int, _Seen] = {}
+        self._flushed = 0.0
+
+    def begin(self, attempt: int) -> None:
+        """Forget the attempt before; its metrics are closed."""
+        self.close()
+        self._number, self._seen = attempt, {}
+
+    def line(self, rank: int, line: bytes) -> None:
+        """Look for progress in a line."""
+        seen = self._seen.setdefault(rank, _Seen(ProgressReader()))
+        seen.lines += 1
+        seen.budget -= 1
+        if seen.budget < 0:
+            return
+        found = seen.reader.feed(line)
+        if found is None:
+            return
+        seen.progress, seen.told_ns = found, time.monotonic_ns()
+        self._keep(rank, seen, found)
+
+    def beats(self, attempt: Attempt) -> list[Beat | None]:
+        """Return where every rank is, from whatever it lets us see."""
+        for seen in self._seen.values():
+            seen.budget = _LINES_A_TICK
+        self._flush()
+        return [self._beat(rank.rank, rank.pid) for rank in attempt.ranks]
+
+    def lines(self, rank: int) -> int:
+        """Return how many lines a rank has printed in this attempt."""
+        return self._seen[rank].lines if rank in self._seen else 0
+
+    def page(self, rank: int) -> HookPage | None:
+        """Return the hook's page of this attempt."""
+        page = read_page(self._run.heartbeat(rank))
+        return page if page is not None and page.attempt == self._number else None
+
+    def progress(self, rank: int) -> Progress | None:
+        """Return the last progress a rank told."""
+        return self._seen[rank].progress if rank in self._seen else None
+
+    def close(self) -> None:
+        """Write the last losses."""
+        for seen in self._seen.values():
+            if seen.metrics is not None:
+                seen.metrics.close()
+                seen.metrics = None
+
+    def _beat(self, rank: int, pid: int) -> Beat | None:
+        page, seen = self.page(rank), self._seen.get(rank)
+        told = seen.progress if seen is not None else None
+        if page is None and told is None:
+            return None
+        beat = read_beat(self._run.heartbeat(rank))
+        steps = max(page.steps if page else 0, told.step if told else 0)
+        moved = max(page.moved_ns if page else 0, seen.told_ns if seen else 0)
+        return Beat(
+            pid=pid,
+            attempt=self._number,
+            phase=beat.phase if beat is not None and page is not None else "forward",
+            step=steps,
+            samples=0,
+            monotonic_ns=moved,
+            loss=told.loss if told is not None and told.loss is not None else math.nan,
+            lr=told.lr if told is not None and told.lr is not None else math.nan,
+            rate=0.0,
+        )
+
+    def _keep(self, rank: int, seen: _Seen, found: Progress) -> None:
+        """Write a loss down once for its step."""
+        if found.loss is None or found.step <= seen.written:
+            return
+        now = time.time()
+        if seen.metrics is None:
+            seen.metrics = MetricsWriter(self._run.metrics(rank), self._number)
+        took = (now - seen.last_t) / (found.step - seen.written) if seen.last_t else 0.0
+        lr = math.nan if found.lr is None else found.lr
+        seen.metrics.add(found.step, 0, found.loss, lr, math.nan, now, took)
+        seen.written, seen.last_t = found.step, now
+
+    def _flush(self) -> None:
+        now = time.monotonic()
+        if now - self._flushed < _FLUSH_S:
+            return
+        self._flushed = now
+        for seen in self._seen.values():
+            if seen.metrics is not None:
+                seen.metrics.flush()

@@ -1,0 +1,124 @@
+"""Lets two ranks really talk before a run depends on it: do they meet, does what they exchange arrive as it was?"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from headway.machine.devices import can_use_gpus, pick_devices
+from headway.machine.record import Finding, MachineReport
+from headway.units import size
+
+DEADLINE_S = 60.0
+"""Importing a framework from a cold disk takes most of it."""
+_BYTES = 16 << 20
+_RANKS = 2
+_MOST_ERROR = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankAnswer:
+    """What one rank of the test said."""
+
+    rank: int
+    trouble: str | None = None
+    """Its last words when it failed."""
+    wrong: int = 0
+    """Numbers that arrived changed."""
+    rate_bytes_s: float | None = None
+    pairs: Mapping[str, bool] = field(default_factory=dict)
+    """Pairs of GPUs, and whether a direct copy arrived whole."""
+
+
+class RankRunner(Protocol):
+    """Answers one question: what do these ranks say?"""
+
+    def run(self, python: str, jobs: Sequence[Mapping[str, Any]]) -> list[RankAnswer]:
+        """Start one process a job, wait for all within the deadline and return their answers."""
+        ...
+
+
+class ChildRunner:
+    """Starts ranks as children of this process, in the ranks' interpreter."""
+
+    def run(self, python: str, jobs: Sequence[Mapping[str, Any]]) -> list[RankAnswer]:
+        """Return the answers; what has not ended in time is killed and says so."""
+        source = Path(__file__).with_name("smoke_child.py").read_text(encoding="utf-8")
+        # Two ranks of one machine need no other interface, and a host name that leads nowhere is a common fault.
+        environ = {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1", **os.environ}
+        children = [
+            subprocess.Popen(
+                [python, "-c", source, json.dumps(job)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                env=environ,
+            )
+            for job in jobs
+        ]
+        until = time.monotonic() + DEADLINE_S
+        try:
+            return [_hear(rank, child, until) for rank, child in enumerate(children)]
+        finally:
+            for child in children:
+                if child.poll() is None:
+                    child.kill()
+                child.communicate()
+
+
+def _hear(rank: int, child: subprocess.Popen[str], until: float) -> RankAnswer:
+    try:
+        said, errors = child.communicate(timeout=max(0.1, until - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        return RankAnswer(rank=rank, trouble=f"> {DEADLINE_S:.0f} s")
+    lines = said.strip().splitlines()
+    try:
+        answer = json.loads(lines[-1]) if child.returncode == 0 and lines else None
+        if answer is not None:
+            return RankAnswer(
+                rank=rank, wrong=int(answer["wrong"]), rate_bytes_s=float(answer["rate"]), pairs=answer["pairs"]
+            )
+    except (ValueError, KeyError, TypeError):
+        pass  # it printed something else: what it said is the trouble
+    last = (errors.strip() or said.strip()).splitlines()
+    return RankAnswer(rank=rank, trouble=last[-1][:_MOST_ERROR] if last else f"exit code {child.returncode}")
+
+
+def try_ranks(report: MachineReport, wanted: Any = "auto", runner: RankRunner | None = None) -> Iterator[Finding]:
+    """Yield what two ranks on this machine's devices say. Any: the config's `parallel.gpus`."""
+    if report.framework.torch is None:
+        return
+    gpus = pick_devices(report, wanted) if report.gpus and can_use_gpus(report) else ()
+    backend = "nccl" if len(gpus) >= _RANKS else "gloo"
+    with tempfile.TemporaryDirectory(prefix="headway-smoke-") as folder:
+        job = {"world": _RANKS, "backend": backend, "bytes": _BYTES, "devices": list(gpus), "store": f"{folder}/store"}
+        jobs = [{**job, "rank": rank} for rank in range(_RANKS)]
+        answers = (runner or ChildRunner()).run(report.framework.python, jobs)
+    yield judge_answers(answers, backend)
+
+
+def judge_answers(answers: Sequence[RankAnswer], backend: str) -> Finding:
+    """Return the one finding of the test; the first trouble in time is not known, so the plainest one is told."""
+    about = {"ranks": str(len(answers)), "backend": backend}
+    troubles = [answer.trouble for answer in answers if answer.trouble]
+    if troubles:
+        # A rank that waited in vain says less than the one that failed.
+        why = next((trouble for trouble in troubles if not trouble.startswith(">")), troubles[0])
+        return Finding(code="machine/smoke-failed", level="stop", facts={**about, "why": why})
+    wrong = sum(answer.wrong for answer in answers)
+    pairs = [pair for answer in answers for pair, is_right in answer.pairs.items() if not is_right]
+    if wrong or pairs:
+        why = f"{wrong} ≠" if wrong else f"P2P {', '.join(pairs)}"
+        return Finding(code="machine/smoke-wrong", level="stop", facts={**about, "why": why})
+    rates = [answer.rate_bytes_s for answer in answers if answer.rate_bytes_s]
+    facts = {**about, "size": size(_BYTES), "rate": size(min(rates)) if rates else "n/a"}
+    return Finding(code="machine/smoke-ok", level="ok", facts=facts)

@@ -1,0 +1,453 @@
+"""What `headway adopt` says about old launch lines, scripts and guides."""
+
+from __future__ import annotations
+
+from headway.messages import Text
+
+TEXTS: dict[str, Text] = {
+    "adopt/help": Text(
+        en="""Read an old launch line, script or guide: its meaning, what has no effect, what is wrong.
+
+WHAT is a file (a shell script, a batch script, a Markdown guide), a launch line, or - for standard input.
+Nothing is run. What was read goes to stderr, the clean file to stdout or to the file of --to.
+
+Example:
+  headway adopt train.sh --to launch.yaml
+  headway adopt "CUDA_VISIBLE_DEVICES=0,1 torchrun --nproc_per_node=2 train.py"
+  headway adopt GUIDE.md --json""",
+        zh="""读懂旧的启动命令、脚本或指南：含义是什么、哪些不起作用、哪里有错；并写出干净的配置。
+
+WHAT 是文件（shell 脚本、批处理脚本、Markdown 指南）、一条启动命令，或用 - 表示标准输入。不会执行任何内容。
+解读写到 stderr，干净的配置写到 stdout 或 --to 指定的文件。
+
+示例：
+  headway adopt train.sh --to launch.yaml
+  headway adopt "CUDA_VISIBLE_DEVICES=0,1 torchrun --nproc_per_node=2 train.py"
+  headway adopt GUIDE.md --json""",
+    ),
+    "adopt/option-to": Text(en="file to write the clean config to", zh="把干净的配置写到哪个文件"),
+    "adopt/option-torch": Text(
+        en="torch version to judge by; default: the one installed here",
+        zh="按哪个 torch 版本判断；默认是本机安装的版本",
+    ),
+    "adopt/option-dry-run": Text(en="show what would be written, write nothing", zh="只显示将要写入的内容，不写文件"),
+    "adopt/option-yes": Text(en="replace a file that exists", zh="覆盖已有文件"),
+    # refusals
+    "adopt/no-file": Text(
+        en="{path} is neither a file nor a launch line",
+        zh="{path} 既不是文件，也不是启动命令",
+        en_hint="check the path, or write the whole line in quotes",
+        zh_hint="检查路径，或用引号写出整条命令",
+    ),
+    "adopt/nothing-given": Text(
+        en="nothing to read",
+        zh="没有可读的内容",
+        en_hint='type: headway adopt train.sh, or headway adopt "torchrun …"',
+        zh_hint='例如：headway adopt train.sh，或 headway adopt "torchrun …"',
+    ),
+    "adopt/nothing-found": Text(
+        en="{source} launches nothing that is known here and sets no variable",
+        zh="{source} 没有启动任何已知的程序，也没有设置变量",
+        en_hint="pass the file or the line that starts the training",
+        zh_hint="给出启动训练的那个文件或那条命令",
+    ),
+    "adopt/too-large": Text(
+        en="the text has {size} KiB, at most {limit} KiB are read",
+        zh="文本有 {size} KiB，最多读取 {limit} KiB",
+        en_hint="pass the launch script alone",
+        zh_hint="只给出启动脚本",
+    ),
+    "adopt/cannot-write": Text(
+        en="cannot write {path}: {why}",
+        zh="无法写入 {path}：{why}",
+        en_hint="choose another file: --to FILE",
+        zh_hint="换一个文件：--to FILE",
+    ),
+    "adopt/exists": Text(
+        en="{path} exists already",
+        zh="{path} 已存在",
+        en_hint="add --yes to replace it, or choose another file",
+        zh_hint="加 --yes 覆盖，或换一个文件名",
+    ),
+    # the reading
+    "adopt/read-launch": Text(en="launch, line {line}: {launcher} {entry}", zh="第 {line} 行启动：{launcher} {entry}"),
+    "adopt/read-more": Text(
+        en="further launch, line {line}: {launcher} {entry}", zh="第 {line} 行另外启动：{launcher} {entry}"
+    ),
+    "adopt/read-none": Text(en="no launch in this text", zh="文本中没有启动命令"),
+    "adopt/read-field": Text(en="  {name}: {value}", zh="  {name}：{value}"),
+    "adopt/read-open": Text(en="not given by the text: {names}", zh="文本没有给出：{names}"),
+    "adopt/read-findings": Text(
+        en="{kept} kept, {no_effect} without effect, {harmful} harmful, {contradictory} contradictory",
+        zh="{kept} 项保留，{no_effect} 项不起作用，{harmful} 项有害，{contradictory} 项自相矛盾",
+    ),
+    "adopt/read-finding": Text(
+        en="line {line}: {verdict}: {subject}: {text}", zh="第 {line} 行：{verdict}：{subject}：{text}"
+    ),
+    "adopt/read-advice": Text(en="    {text}", zh="    {text}"),
+    "adopt/written": Text(en="clean config: {path}", zh="干净的配置：{path}"),
+    "adopt/would-write": Text(en="would write {path}", zh="将写入 {path}"),
+    "adopt/verdict-kept": Text(en="kept", zh="保留"),
+    "adopt/verdict-no-effect": Text(en="no effect", zh="不起作用"),
+    "adopt/verdict-harmful": Text(en="harmful", zh="有害"),
+    "adopt/verdict-contradictory": Text(en="contradictory", zh="自相矛盾"),
+    "adopt/clean-left-out": Text(en="left out: {name}: {why}", zh="已去掉 {name}：{why}"),
+    "adopt/clean-changed": Text(en="changed: {name}: {why}", zh="已修改 {name}：{why}"),
+    # slips of the author
+    "adopt/slip-after-backslash": Text(
+        en="blanks or a comment follow the backslash, so the shell ends the command here; read as meant",
+        zh="反斜杠后面有空格或注释，shell 会在此结束命令；已按原意理解",
+        en_hint="let the backslash be the last character of the line",
+        zh_hint="让反斜杠成为行尾最后一个字符",
+    ),
+    "adopt/slip-comment-inside": Text(
+        en="a comment stands between continued lines, so the shell ends the command here; read as meant",
+        zh="续行之间夹着注释，shell 会在此结束命令；已按原意理解",
+        en_hint="move the comment above the command",
+        zh_hint="把注释移到命令上方",
+    ),
+    "adopt/slip-no-backslash": Text(
+        en="the next line begins with an option, but no backslash joins the two; read as meant",
+        zh="下一行以选项开头，但行尾没有反斜杠；已按原意理解",
+        en_hint="end this line with a backslash",
+        zh_hint="在行尾加上反斜杠",
+    ),
+    "adopt/slip-open-quote": Text(
+        en="a quote is opened and not closed; read as a plain character",
+        zh="引号没有闭合；已当作普通字符",
+        en_hint="close the quote",
+        zh_hint="补上另一半引号",
+    ),
+    "adopt/slip-crlf": Text(
+        en="lines end as on Windows, which breaks every continued line in bash",
+        zh="文件使用 Windows 换行，bash 中所有续行都会失效",
+        en_hint="convert it: sed -i 's/\\r$//' FILE",
+        zh_hint="转换：sed -i 's/\\r$//' FILE",
+    ),
+    # variables
+    "adopt/env-kept": Text(en="{name} is passed on", zh="{name} 原样传递"),
+    "adopt/env-default": Text(en="{name} asks for what is the default anyway", zh="{name} 设置的就是默认值"),
+    "adopt/env-libuv": Text(
+        en="{name}=0 only picks the old store server; Linux builds of torch have libuv and use it without trouble",
+        zh="{name}=0 只是换回旧的 store 服务；Linux 版 torch 自带 libuv，无需关闭",
+        en_hint="remove it; it is needed only by a torch built without libuv",
+        zh_hint="删掉它；只有编译时不带 libuv 的 torch 才需要",
+    ),
+    "adopt/env-agent-store": Text(
+        en="torchrun overwrites {name} for every rank; a value of yours is never read",
+        zh="torchrun 会为每个 rank 覆盖 {name}，你设置的值从不被读取",
+        en_hint="remove it",
+        zh_hint="删掉它",
+    ),
+    "adopt/env-two-allocators": Text(
+        en="PYTORCH_ALLOC_CONF and PYTORCH_CUDA_ALLOC_CONF are both set: the CUDA one wins, the other is not read",
+        zh="同时设置了 PYTORCH_ALLOC_CONF 和 PYTORCH_CUDA_ALLOC_CONF：后者生效，前者不会被读取",
+        en_hint="keep one: PYTORCH_ALLOC_CONF from torch 2.9 on, PYTORCH_CUDA_ALLOC_CONF before",
+        zh_hint="只保留一个：torch 2.9 起用 PYTORCH_ALLOC_CONF，更早用 PYTORCH_CUDA_ALLOC_CONF",
+    ),
+    "adopt/env-allocator-key": Text(
+        en="{name} has the option {key}, which the allocator does not know",
+        zh="{name} 中的 {key} 不是分配器的选项",
+        en_hint="check its spelling",
+        zh_hint="检查拼写",
+    ),
+    "adopt/env-allocator-mixed": Text(
+        en="{name} mixes two remedies: with expandable_segments, max_split_size_mb does next to nothing",
+        zh="{name} 混用了两种办法：启用 expandable_segments 后，max_split_size_mb 几乎不起作用",
+        en_hint="keep expandable_segments:True alone",
+        zh_hint="只保留 expandable_segments:True",
+    ),
+    "adopt/env-renamed": Text(
+        en="{name} is an old name, still read; the new one is {new}",
+        zh="{name} 是旧名称，仍可使用；新名称是 {new}",
+        en_hint="write {new}",
+        zh_hint="改写为 {new}",
+    ),
+    "adopt/env-no-recorder": Text(
+        en="{name}=0 turns the flight recorder off, and with it the trace of a hang",
+        zh="{name}=0 会关闭 flight recorder，卡死时就没有记录可查",
+        en_hint="remove it; the recorder costs next to nothing",
+        zh_hint="删掉它；记录几乎没有开销",
+    ),
+    "adopt/env-gone": Text(
+        en="torch no longer reads {name} since {version}",
+        zh="torch 从 {version} 起不再读取 {name}",
+        en_hint="remove it",
+        zh_hint="删掉它",
+    ),
+    "adopt/env-going": Text(
+        en="{name} is read up to torch {version}, where it is gone",
+        zh="{name} 在 torch {version} 之前有效，之后已移除",
+    ),
+    "adopt/env-too-new": Text(en="torch reads {name} only from {version} on", zh="torch 从 {version} 起才读取 {name}"),
+    "adopt/env-nccl-engine": Text(
+        en="{name} chooses the NCCL engine: off unless 1 in torch 2.14, on unless 0 from 2.15 on",
+        zh="{name} 选择 NCCL 引擎：torch 2.14 设为 1 才启用，2.15 起设为 0 才关闭",
+    ),
+    "adopt/env-not-torch": Text(
+        en="{name} is no variable of torch; at most the project's own script reads it",
+        zh="{name} 不是 torch 的变量，最多只有项目自己的脚本会读",
+        en_hint="to turn compilation off: {real}",
+        zh_hint="要关闭编译：{real}",
+    ),
+    "adopt/env-one-thread": Text(
+        en="{name}=1 is what torchrun sets by itself, and often too few",
+        zh="{name}=1 本来就是 torchrun 的默认设置，而且往往偏少",
+        en_hint="remove it: cores divided by ranks is chosen for you",
+        zh_hint="删掉它：会按核数除以 rank 数自动设置",
+    ),
+    "adopt/env-transport": Text(
+        en="{name} closes a fast path between GPUs; right only where that path is known to be broken",
+        zh="{name} 会关闭 GPU 之间的一条快速通道；只有确认该通道有故障时才该用",
+        en_hint="measure without it first",
+        zh_hint="先去掉它实测一次",
+    ),
+    "adopt/env-blocking": Text(
+        en="{name} makes every kernel wait; it is for debugging and slows training",
+        zh="{name} 让每个 kernel 都同步等待；只用于调试，会拖慢训练",
+        en_hint="remove it for real runs",
+        zh_hint="正式训练时删掉",
+    ),
+    "adopt/env-loud": Text(en="{name} fills the log; it is for debugging", zh="{name} 会让日志暴涨，只用于调试"),
+    "adopt/env-cuda-home": Text(
+        en="{name} matters only for building extensions; torch brings its own CUDA libraries",
+        zh="{name} 只在编译扩展时有用；torch 自带 CUDA 库",
+    ),
+    "adopt/env-overwritten": Text(
+        en="the launcher sets {name} for every rank, over this value",
+        zh="启动器会为每个 rank 设置 {name}，覆盖这里的值",
+        en_hint="remove it",
+        zh_hint="删掉它",
+    ),
+    "adopt/env-world-size": Text(
+        en="{name} says {said}, but {ranks} ranks are started: they wait for each other for ever",
+        zh="{name} 写的是 {said}，实际启动 {ranks} 个 rank：它们会一直互相等待",
+        en_hint="let a launcher set it: torchrun --nproc-per-node={said}",
+        zh_hint="交给启动器设置：torchrun --nproc-per-node={said}",
+    ),
+    "adopt/env-rank-not-node-rank": Text(
+        en="{name} is not read here; the node's number is NODE_RANK",
+        zh="这里不读取 {name}；节点编号用的是 NODE_RANK",
+        en_hint="write NODE_RANK",
+        zh_hint="改写为 NODE_RANK",
+    ),
+    "adopt/env-one-rank-for-all": Text(
+        en="{name}={value} is exported once for {count} processes, but each needs its own",
+        zh="{name}={value} 只导出一次，却给 {count} 个进程共用；每个进程都要有自己的值",
+        en_hint="start them with one line: torchrun --nproc-per-node=N",
+        zh_hint="用一条命令启动：torchrun --nproc-per-node=N",
+    ),
+    "adopt/env-device-and-local-rank": Text(
+        en="{name}={device} leaves one device, numbered 0: a LOCAL_RANK other than 0 asks for one that is missing",
+        zh="{name}={device} 只留下一张卡，编号为 0：LOCAL_RANK 不为 0 就会找不到设备",
+        en_hint="show all devices to every rank and let LOCAL_RANK choose",
+        zh_hint="让每个 rank 看到全部设备，由 LOCAL_RANK 选择",
+    ),
+    "adopt/env-too-few-devices": Text(
+        en="{ranks} ranks are started, but {name} shows {devices} devices",
+        zh="启动 {ranks} 个 rank，但 {name} 只给出 {devices} 张卡",
+        en_hint="start {devices} ranks, or show more devices",
+        zh_hint="改为启动 {devices} 个 rank，或给出更多的卡",
+    ),
+    "adopt/env-spare-devices": Text(
+        en="{name} shows {devices} devices, but {ranks} ranks use {ranks} of them",
+        zh="{name} 给出 {devices} 张卡，但只启动 {ranks} 个 rank，用到 {ranks} 张",
+        en_hint="start {devices} ranks to use them all",
+        zh_hint="启动 {devices} 个 rank 才能全部用上",
+    ),
+    "adopt/env-personal-path": Text(
+        en="{name} points below {path}, which is there only on its author's machine",
+        zh="{name} 指向 {path} 下的路径，只在作者的机器上存在",
+        en_hint="remove it, or set your own path",
+        zh_hint="删掉它，或换成自己的路径",
+    ),
+    "adopt/secret-in-text": Text(
+        en="{name} holds a secret in a file that others read",
+        zh="{name} 把密钥写在了别人也能看到的文件里",
+        en_hint="remove the line and set {variable} in your own environment",
+        zh_hint="删掉这一行，在自己的环境中设置 {variable}",
+    ),
+    "adopt/secret-in-args": Text(
+        en="the argument {name} holds a secret; every user of the machine sees it in the process list",
+        zh="参数 {name} 中有密钥；机器上的所有用户都能在进程列表里看到",
+        en_hint="pass it by environment: {variable}",
+        zh_hint="改用环境变量传递：{variable}",
+    ),
+    # launches
+    "adopt/launch-kept": Text(en="understood: {launcher}", zh="已读懂：{launcher}"),
+    "adopt/launch-open": Text(en="the text does not say what these are: {names}", zh="文本没有给出这些值：{names}"),
+    "adopt/launch-deprecated": Text(
+        en="{launcher} is deprecated; it also passes --local-rank to the script unless --use_env is given",
+        zh="{launcher} 已弃用；不加 --use_env 时还会给脚本传入 --local-rank",
+        en_hint="write torchrun in its place",
+        zh_hint="改用 torchrun",
+    ),
+    "adopt/launch-nohup": Text(
+        en="nohup does not protect {launcher}: it handles SIGHUP itself and ends when the terminal closes",
+        zh="nohup 保护不了 {launcher}：它自己处理 SIGHUP，终端关闭时照样退出",
+        en_hint="start it with headway run, which outlives the terminal with --detach",
+        zh_hint="改用 headway run 启动，加 --detach 后不受终端关闭影响",
+    ),
+    "adopt/launch-restarts": Text(
+        en="{count} restarts are allowed, but torchrun restarts on its old store: 5 of 11 failed when measured",
+        zh="允许重启 {count} 次，但 torchrun 重启时沿用旧的 store；实测 11 次重启有 5 次失败",
+        en_hint="set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1, or let headway run restart it",
+        zh_hint="设置 TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1，或交给 headway run 重启",
+    ),
+    "adopt/fixed-port": Text(
+        en="port {port} is fixed; a second run on this machine, or a stale one, collides with it",
+        zh="端口固定为 {port}；同一台机器上的另一次训练或残留进程会与它冲突",
+        en_hint="leave the port out, or use --standalone: a free one is found",
+        zh_hint="不写端口，或用 --standalone：会自动找空闲端口",
+    ),
+    "adopt/port-shared": Text(
+        en="port {port} is given to several launches, which cannot run at the same time",
+        zh="多条启动命令共用端口 {port}，无法同时运行",
+        en_hint="leave the port out: a free one is found for each",
+        zh_hint="不写端口：会为每次启动找空闲端口",
+    ),
+    "adopt/port-reserved": Text(
+        en="port {port} is below 1024, which only root may use",
+        zh="端口 {port} 小于 1024，只有 root 能用",
+        en_hint="leave the port out: a free one is found",
+        zh_hint="不写端口：会自动找空闲端口",
+    ),
+    "adopt/no-rendezvous": Text(
+        en="{nodes} nodes are asked for, but no address to meet at is given",
+        zh="要求 {nodes} 个节点，但没有给出汇合地址",
+        en_hint="add --rdzv-backend=c10d --rdzv-endpoint=HOST:29500 on every node",
+        zh_hint="在每个节点加上 --rdzv-backend=c10d --rdzv-endpoint=HOST:29500",
+    ),
+    "adopt/standalone-nodes": Text(
+        en="--standalone means one node, but {nodes} are asked for",
+        zh="--standalone 只用一个节点，但要求的是 {nodes} 个",
+        en_hint="drop --standalone, or ask for one node",
+        zh_hint="去掉 --standalone，或只用一个节点",
+    ),
+    "adopt/total-disagrees": Text(
+        en="{total} ranks in all, but {nodes} nodes with {ranks} each are another number",
+        zh="总数写的是 {total} 个 rank，但 {nodes} 个节点各 {ranks} 个，对不上",
+        en_hint="make one of the three numbers follow from the other two",
+        zh_hint="改其中一个数，使三者一致",
+    ),
+    # guides
+    "adopt/guide-json-comment": Text(
+        en="this is no JSON: a comment stands in it, and plain JSON readers refuse it",
+        zh="这不是合法的 JSON：里面有注释，普通解析器会拒绝",
+        en_hint="headway reads JSON with comments; for other tools remove them",
+        zh_hint="headway 可以读带注释的 JSON；给其他工具用时去掉注释",
+    ),
+    "adopt/guide-yaml-number": Text(
+        en="older YAML readers take {key}: {value} for text, not for a number",
+        zh="旧的 YAML 解析器会把 {key}: {value} 读成文本而不是数值",
+        en_hint="write {better}",
+        zh_hint="写成 {better}",
+    ),
+    "adopt/guide-data-parallel": Text(
+        en="DataParallel is one process for all GPUs: slow, GPU 0 fills first, and PyTorch advises against it",
+        zh="DataParallel 用一个进程驱动所有 GPU：速度慢、GPU 0 先占满，PyTorch 官方不推荐",
+        en_hint="use one process a GPU (torchrun); the batch keeps its meaning when each takes its share",
+        zh_hint="每张 GPU 一个进程（torchrun）；各取一份，总批次的含义不变",
+    ),
+    "adopt/guide-batch-not-divisible": Text(
+        en="a batch of {total} tokens does not divide into {each} x {length} x {ranks} = {product}",
+        zh="总批次 {total} 个 token 不能被 {each} x {length} x {ranks} = {product} 整除",
+        en_hint="use a multiple of {product}",
+        zh_hint="改为 {product} 的整数倍",
+    ),
+    "adopt/guide-rate-of-large-batch": Text(
+        en="the learning rates stay those tuned for {tuned} tokens, but the batch has {total}",
+        zh="学习率仍是为 {tuned} 个 token 的批次调的，但这里的批次只有 {total}",
+        en_hint="multiply them by {factor} (square root of the ratio)",
+        zh_hint="乘以 {factor}（比值的平方根）",
+    ),
+    "adopt/guide-batch-each-device": Text(
+        en="{value} is called the total, but accelerate counts it for each of {ranks} processes: in all {real}",
+        zh="{value} 被称为总批次，但 accelerate 按每个进程计算，共 {ranks} 个进程：实际总批次是 {real}",
+        en_hint="divide by {ranks} to keep the total that is meant",
+        zh_hint="除以 {ranks} 才是想要的总批次",
+    ),
+    "adopt/guide-effective-batch": Text(
+        en="the effective batch is called {said}, but over {ranks} processes it is {real}",
+        zh="有效批次写的是 {said}，但 {ranks} 个进程实际是 {real}",
+        en_hint="count per-device batch x processes x accumulation",
+        zh_hint="按每卡批次 x 进程数 x 累积步数计算",
+    ),
+    "adopt/guide-workers-each": Text(
+        en="{value} loader workers are counted a process: {ranks} processes start {real}",
+        zh="{value} 个加载进程是按每个 rank 算的：{ranks} 个 rank 共启动 {real} 个",
+    ),
+    "adopt/guide-product": Text(en="the product is {real}, not {said}", zh="乘积是 {real}，不是 {said}"),
+    "adopt/guide-not-the-same": Text(
+        en="{said} is called the same as before, but before it was {real}",
+        zh="{said} 被说成和原来一样，但原来是 {real}",
+        en_hint="halve the accumulation as often as the batch was not halved",
+        zh_hint="批次减半时，累积步数只需加倍",
+    ),
+    "adopt/guide-batch-total": Text(en="batch {value} is the total over all GPUs", zh="批次 {value} 是所有 GPU 的总数"),
+    "adopt/guide-batch-each": Text(en="batch {value} is for each GPU", zh="批次 {value} 是每张 GPU 的数量"),
+    "adopt/guide-rate-rule": Text(
+        en="this is the {rule} rule for the learning rate: lr.scaling={rule}",
+        zh="这是学习率的 {rule} 缩放规则：lr.scaling={rule}",
+    ),
+    "adopt/guide-rate-by-ranks": Text(
+        en="the learning rate is scaled by the number of ranks alone; {steps} accumulated steps are not counted",
+        zh="学习率只按 rank 数缩放；累积 {steps} 步同样放大了批次，却没有算进去",
+        en_hint="scale by the ratio of effective batches: lr.base_batch and lr.scaling",
+        zh_hint="按有效批次的比值缩放：lr.base_batch 和 lr.scaling",
+    ),
+    "adopt/guide-total-batch-memory": Text(
+        en="a smaller total batch saves no memory: only the batch of one device counts",
+        zh="减小总批次不会省显存：只有单卡批次才有影响",
+        en_hint="lower device_batch_size, and let accumulation keep the total",
+        zh_hint="减小 device_batch_size，用梯度累积保持总批次",
+    ),
+    "adopt/guide-accumulation": Text(
+        en="gradient accumulation is promised, but no key of the guide sets it",
+        zh="指南说会自动梯度累积，但没有任何配置项设置它",
+        en_hint="set it: batch.per_device and batch.total give the number of steps",
+        zh_hint="明确设置：batch.per_device 和 batch.total 决定累积步数",
+    ),
+    "adopt/guide-utilisation": Text(
+        en="GPU utilisation is no target: it reads 100 % even while the ranks are dead-locked",
+        zh="GPU 利用率不能当目标：即使各 rank 互相卡死，它也显示 100 %",
+        en_hint="look at samples or tokens a second",
+        zh_hint="看每秒样本数或 token 数",
+    ),
+    "adopt/guide-personal-folder": Text(
+        en="{path} is there only on its author's machine",
+        zh="{path} 只在作者的机器上存在",
+        en_hint="use the folder of your own copy",
+        zh_hint="换成你自己的目录",
+    ),
+    "adopt/guide-conda": Text(
+        en="an environment is asked for by its name, {name}; what it must hold is not said",
+        zh="只按名字要求环境 {name}，没有说明里面需要什么",
+        en_hint="check what is installed: headway check",
+        zh_hint="检查已安装的内容：headway check",
+    ),
+    "adopt/guide-episode": Text(
+        en="{rounds} rounds of {steps} actions are {total} steps, but an episode ends after {limit}",
+        zh="{rounds} 轮、每轮 {steps} 个动作共 {total} 步，但一个回合最多 {limit} 步",
+        en_hint="stop at {limit} steps",
+        zh_hint="在 {limit} 步处停止",
+    ),
+    "adopt/guide-card-memory": Text(
+        en="{used} GB in use on a {card}, which has {has} GB",
+        zh="{card} 只有 {has} GB 显存，却写着用了 {used} GB",
+        en_hint="expect less to fit, or check which card it was",
+        zh_hint="实际能放下的更少，或核对是哪种卡",
+    ),
+    "adopt/guide-step-time": Text(
+        en="a step is said to take {many} s in place of {one} s, but the batch grows from {small} to {large}",
+        zh="每步时间从 {one} 秒降到 {many} 秒，但批次从 {small} 增到 {large}",
+        en_hint="compare samples a second: at the same batch a GPU a step takes as long as before",
+        zh_hint="比较每秒样本数：单卡批次不变时，每步时间并不会变短",
+    ),
+    "adopt/guide-speed": Text(
+        en="{samples} samples at {rate} a second take {real} minutes, not {said}",
+        zh="{samples} 个样本按每秒 {rate} 个要 {real} 分钟，不是 {said} 分钟",
+        en_hint="trust neither; measure a step",
+        zh_hint="两者都别信，实测一步",
+    ),
+}

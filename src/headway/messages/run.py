@@ -1,0 +1,139 @@
+"""Texts of `headway run`."""
+
+from __future__ import annotations
+
+from headway.messages import Text
+
+TEXTS: dict[str, Text] = {
+    "run/help": Text(
+        en="""Run any launch line under supervision: first failure, real exit code, no orphans.
+
+LINE is what you type today: torchrun, python, accelerate, deepspeed, mpirun, a shell script. Nothing in your code
+changes. Lines of torchrun and plain python are started by headway itself; others keep their launcher.
+Options of headway stand before LINE.
+
+Example:
+  headway run torchrun --nproc_per_node=2 train.py --epochs 3
+  headway run --gpus 2 --restarts 3 torchrun train.py
+  headway run bash train.sh""",
+        zh="""在监控下运行任意启动命令：指出最先的故障，返回真实退出码，不留孤儿进程。
+
+LINE 就是平时输入的命令：torchrun、python、accelerate、deepspeed、mpirun 或 shell 脚本，代码无需改动。
+torchrun 和普通 python 命令由 headway 直接启动，其余命令仍用自己的启动器。headway 的选项写在 LINE 之前。
+
+示例：
+  headway run torchrun --nproc_per_node=2 train.py --epochs 3
+  headway run --gpus 2 --restarts 3 torchrun train.py
+  headway run bash train.sh""",
+    ),
+    "run/option-gpus": Text(
+        en="GPUs: a number (takes free ones), indexes 0,1 or UUIDs", zh="GPU：数量（自动选空闲的）、编号 0,1 或 UUID"
+    ),
+    "run/option-cpus": Text(en="ranks on CPU, without GPUs", zh="在 CPU 上启动多少个 rank，不用 GPU"),
+    "run/option-launcher": Text(
+        en="start the ranks ourselves, or keep the line's own launcher", zh="由 headway 启动各 rank，或保留原启动器"
+    ),
+    "run/option-restarts": Text(
+        en="restarts in a row without progress after kills and lost connections",
+        zh="被终止或断连后，最多连续重启多少次而没有进展",
+    ),
+    "run/option-on-hang": Text(en="what to do when the ranks stand still", zh="各 rank 停滞时怎么办"),
+    "run/option-hang-after": Text(
+        en="seconds of silence before ranks count as standing still", zh="静默多少秒后视为停滞"
+    ),
+    "run/option-when-free": Text(en="wait until so many GPUs are free", zh="等到有这么多 GPU 空闲再开始"),
+    "run/option-grace": Text(en="seconds to end by itself after a stop", zh="要求停止后，留给程序自行结束的秒数"),
+    "run/option-no-hook": Text(en="put nothing into the processes", zh="不向进程注入任何内容"),
+    "run/option-no-training": Text(
+        en="the program need not train: no step is no failure", zh="程序不必训练：一步未走也不算失败"
+    ),
+    "run/option-out": Text(en="folder for run directories", zh="训练目录放在哪里"),
+    "run/option-dry-run": Text(en="show what would be started", zh="只显示将要启动的内容"),
+    "run/made": Text(en="run directory: {run}", zh="训练目录：{run}"),
+    "run/log": Text(en="whole log: {log}", zh="完整日志：{log}"),
+    "run/done": Text(en="done: {steps} steps seen; log: {log}", zh="已完成：观察到 {steps} 步；日志：{log}"),
+    "run/done-unseen": Text(
+        en="done with exit code 0; no training step was seen; log: {log}",
+        zh="已完成，退出码 0；没有观察到训练步；日志：{log}",
+    ),
+    "run/own-place": Text(en="your code: {place}", zh="你的代码：{place}"),
+    "run/dry": Text(
+        en="{mode} start, ranks: {ranks}, launcher of the line: {launcher}",
+        zh="启动方式：{mode}，rank 数：{ranks}，命令的启动器：{launcher}",
+    ),
+    "run/dry-original": Text(en="the original launcher is kept: {why}", zh="保留原启动器：{why}"),
+    "run/why-script": Text(en="it is a shell script", zh="这是 shell 脚本"),
+    "run/why-unknown": Text(en="no Python program was recognised in it", zh="没有识别出 Python 程序"),
+    "run/why-launcher": Text(en="{launcher} does work of its own", zh="{launcher} 有自己的工作要做"),
+    "run/why-nodes": Text(en="it is for {nodes} nodes", zh="它面向 {nodes} 个节点"),
+    "run/why-unresolved": Text(en="the line leaves open: {names}", zh="命令中有未确定的内容：{names}"),
+    "run/why-commands": Text(en="it has more than one command", zh="它包含多条命令"),
+    "run/not-native": Text(
+        en="this line cannot be started natively: {why}",
+        zh="这条命令无法直接启动：{why}",
+        en_hint="leave out --launcher, or use --launcher original",
+        zh_hint="去掉 --launcher，或改用 --launcher original",
+    ),
+    "run/no-program": Text(
+        en="{program} is not on PATH",
+        zh="PATH 中找不到 {program}",
+        en_hint="activate its environment first, or write its whole path",
+        zh_hint="先激活对应的环境，或写出完整路径",
+    ),
+    "run/bad-gpus": Text(
+        en="{value} is neither a number, an index nor a UUID of a GPU",
+        zh="{value} 不是 GPU 的数量、编号或 UUID",
+        en_hint="--gpus 2 takes two free ones, --gpus 0,1 takes these two",
+        zh_hint="--gpus 2 选两块空闲的，--gpus 0,1 指定这两块",
+    ),
+    "run/gpus-or-cpus": Text(
+        en="--gpus and --cpus contradict each other",
+        zh="--gpus 与 --cpus 互相矛盾",
+        en_hint="keep one of them",
+        zh_hint="只保留其中一个",
+    ),
+    "run/no-gpus": Text(
+        en="the line wants one rank for each GPU ({words}), but none is here",
+        zh="命令要求每块 GPU 一个 rank（{words}），但本机没有 GPU",
+        en_hint="start on CPU with: headway run --cpus 2 …",
+        zh_hint="改用 CPU：headway run --cpus 2 …",
+    ),
+    "run/too-few-gpus": Text(
+        en="{wanted} GPUs are wanted, {here} are here", zh="需要 {wanted} 块 GPU，本机只有 {here} 块"
+    ),
+    "run/too-few-free": Text(
+        en="{wanted} free GPUs are wanted; held: {holders}",
+        zh="需要 {wanted} 块空闲 GPU；占用情况：{holders}",
+        en_hint="wait for them with: --when-free {wanted}",
+        zh_hint="等待空闲：--when-free {wanted}",
+    ),
+    "run/no-such-gpu": Text(en="there is no GPU {name}; {here} are here", zh="没有 GPU {name}；本机共 {here} 块"),
+    "run/gpu-claimed": Text(
+        en="GPU {name} is held by another run ({holder})",
+        zh="GPU {name} 正被另一个训练占用（{holder}）",
+        en_hint="take free ones with --gpus N, or wait with --when-free N",
+        zh_hint="用 --gpus N 选空闲的，或用 --when-free N 等待",
+    ),
+    "run/waiting": Text(
+        en="waiting for {wanted} free GPUs; held: {holders}", zh="等待 {wanted} 块空闲 GPU；占用情况：{holders}"
+    ),
+    "run/lines-skipped": Text(en="… {num} more lines, all in the log", zh="……另有 {num} 行，均在日志中"),
+    "run/restart": Text(en="restarting after rank {rank}: {text}", zh="rank {rank} 出错，重新启动：{text}"),
+    "run/stop": Text(
+        en="stopping: the signal was passed on; once more kills at once", zh="正在停止：信号已转发；再按一次立即终止"
+    ),
+    "run/stop-now": Text(en="killing all ranks", zh="立即终止所有 rank"),
+    "run/hang": Text(en="no rank has moved for {seconds} s: {text}", zh="所有 rank 已有 {seconds} 秒没有进展：{text}"),
+    "run/hang-wait": Text(
+        en="waiting on; --on-hang stop or restart would act", zh="继续等待；可用 --on-hang stop 或 restart 处理"
+    ),
+    "run/hang-restart": Text(en="ending the ranks, to start them again", zh="结束各 rank 并重新启动"),
+    "run/hang-stop": Text(en="ending the run", zh="结束本次训练"),
+    "run/column-rank": Text(en="  rank", zh="  rank"),
+    "run/column-state": Text(en="state", zh="状态"),
+    "run/column-step": Text(en="step", zh="步"),
+    "run/column-phase": Text(en="phase", zh="阶段"),
+    "run/column-collective": Text(en="collective", zh="集合通信"),
+    "run/column-seconds": Text(en="still for", zh="已停滞"),
+    "run/column-place": Text(en="line", zh="代码行"),
+}

@@ -1,0 +1,148 @@
+"""Traces of the real model and step, made by a child in the ranks' interpreter and kept by what they depend on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from headway.errors import PlanError
+from headway.plan.memory import MemoryForecast
+from headway.plan.record import Plan
+
+TIMEOUT_S = 180.0
+_KEPT = "~/.cache/headway/traces"
+_PARTS = ("train", "optimizer", "ema", "task")
+"""Sections of the config that change what a step holds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """What one rank alone holds and does in a step of one micro-batch."""
+
+    micro_batch: int
+    peak_bytes: int
+    parts: Mapping[str, int]
+    """Holder to bytes at the peak."""
+    moment: str
+    params: int
+    trained: int
+    weight_bytes: int
+    trained_bytes: int
+    state_bytes: int
+    dealt_bytes: int
+    """Optimizer state that replicas deal out among themselves (Muon's momentum)."""
+    largest_block_bytes: int
+    rest_bytes: int
+    """Weights outside of the blocks."""
+    flops: int
+    """Of forward and backward."""
+    moved_bytes: int
+    """Memory traffic of all that is no matrix product."""
+    update_bytes: int
+    took_s: float
+
+
+def find_trace(
+    recipe: str, config: Mapping[str, Any], plan: Plan, *, micro_batches: Sequence[int]
+) -> list[Trace] | None:
+    """Return kept traces of this model and step, or none."""
+    place = _place(recipe, config, plan, micro_batches)
+    try:
+        return _read(json.loads(place.read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return None
+
+
+def make_trace(
+    recipe: str, config: Mapping[str, Any], plan: Plan, *, micro_batches: Sequence[int], python: str
+) -> list[Trace]:
+    """Trace the model in a child, keep the answer, and return it; refuse with the child's own reason."""
+    job = {"recipe": recipe, "config": dict(config), "plan": plan.to_json()}
+    question = json.dumps({"job": job, "micro_batches": list(micro_batches)})
+    try:
+        done = subprocess.run(
+            [python, "-m", "headway.engine.trace"],
+            input=question,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
+            check=False,
+        )
+    except subprocess.TimeoutExpired as err:
+        raise PlanError("plan/trace-slow", seconds=round(TIMEOUT_S)) from err
+    try:
+        answer = json.loads(done.stdout)
+    except ValueError as err:
+        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        raise PlanError("plan/trace-failed", why=last) from err
+    if "traces" not in answer:
+        why = answer["text"].splitlines()[0] if answer["text"] else answer["trouble"]
+        raise PlanError("plan/trace-failed", why=f"{answer.get('where', recipe)}: {why}")
+    traces = _read(answer)
+    place = _place(recipe, config, plan, micro_batches)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    part = place.with_suffix(f".{os.getpid()}")
+    part.write_text(json.dumps(answer), encoding="utf-8")
+    part.replace(place)
+    return traces
+
+
+def weigh_trace(trace: Trace, plan: Plan) -> MemoryForecast:
+    """Return the peak of one rank of the plan, from the trace of a rank alone."""
+    parts = {name: float(size) for name, size in trace.parts.items()}
+    # What backward and the step make for a moment; the table calls it what it is.
+    parts["temporaries"] = parts.pop("backward", 0.0) + parts.pop("step", 0.0)
+    ranks = plan.world_size
+    if plan.strategy == "fsdp" and ranks > 1:
+        for name in ("weights", "gradients", "optimizer state", "moving average"):
+            parts[name] = parts.get(name, 0.0) / ranks
+        one = 0.5 if plan.precision != "fp32" else 1.0
+        parts["gathered weights"] = (2 * trace.largest_block_bytes + trace.rest_bytes) * one
+        parts["gradients"] += trace.largest_block_bytes  # one block's, whole, before they are cut
+    elif ranks > 1:
+        parts["optimizer state"] -= trace.dealt_bytes * (1 - 1 / ranks)
+    return MemoryForecast(
+        parts={name: size for name, size in parts.items() if size > 0}, moment=trace.moment, ranks=ranks
+    )
+
+
+def stretch(small: Trace, large: Trace, micro_batch: int) -> Trace:
+    """Return the trace of another micro-batch, by the line through two."""
+    step = large.micro_batch - small.micro_batch
+
+    def at(low: float, high: float) -> int:
+        return round(low + (high - low) / step * (micro_batch - small.micro_batch))
+
+    names = {*small.parts, *large.parts}
+    values = {field.name: getattr(large, field.name) for field in fields(Trace)}
+    for name in ("peak_bytes", "flops", "moved_bytes"):
+        values[name] = at(getattr(small, name), getattr(large, name))
+    parts = {name: at(small.parts.get(name, 0), large.parts.get(name, 0)) for name in names}
+    return Trace(**{**values, "micro_batch": micro_batch, "parts": parts})
+
+
+def _read(answer: Mapping[str, Any]) -> list[Trace]:
+    known = {field.name for field in fields(Trace)}
+    return [Trace(**{key: value for key, value in one.items() if key in known}) for one in answer["traces"]]
+
+
+def _place(recipe: str, config: Mapping[str, Any], plan: Plan, micro_batches: Sequence[int]) -> Path:
+    from headway import __version__
+
+    facts = {
+        "recipe": recipe,
+        "config": {name: config.get(name) for name in _PARTS},
+        "device": plan.device,
+        "precision": plan.precision,
+        "micro_batches": list(micro_batches),
+        "headway": __version__,
+    }
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:32]
+    return Path(_KEPT).expanduser() / f"{digest}.json"

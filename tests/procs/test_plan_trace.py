@@ -1,0 +1,92 @@
+"""Traces on fake tensors against the true peak of the CPU allocator, and the child that makes them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from fakes.machines import machine
+from headway.config import load_config
+from headway.engine.ema import Ema
+from headway.engine.optim import make_optimizers
+from headway.engine.parallel import Ranks
+from headway.engine.precision import Precision
+from headway.engine.trace import trace_step
+from headway.engine.worker import build_model, load_task
+from headway.plan import Plan, make_plan
+from headway.recipes import find_recipe
+
+
+def job(*words: str) -> dict:
+    loaded = load_config(None, recipe=find_recipe, overrides=["recipe=nanochat", *words], environ={})
+    plan = make_plan(loaded, machine(), loaded.recipe)
+    return {"recipe": "nanochat", "config": loaded.config.model_dump(mode="json"), "plan": plan.to_json()}
+
+
+def real_peak(stored: dict, micro_batch: int) -> int:
+    """Run the step for once and add the allocator's own events up."""
+    config, task = load_task(stored)
+    plan = replace(Plan.from_json(stored["plan"]), strategy="single", world_size=1)
+    ranks = Ranks(0, 1, 0, torch.device("cpu"))
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as watched:
+        model, layout = build_model(task, config, plan, ranks)
+        optimizers = make_optimizers(task.param_groups(model), layout)
+        ema = Ema(model, layout, config.ema) if config.ema.decay else None
+        batch = {name: value.clone() for name, value in task.example(micro_batch).items()}
+        model.train()
+        with Precision(plan.precision, ranks.device).context():
+            loss = task.loss(model, batch)
+        loss.total.backward()
+        del loss
+        for optimizer in optimizers:
+            optimizer.step(1e-3, 1)
+        if ema is not None:
+            ema.update()
+    events = [one for one in watched.profiler.kineto_results.events() if one.name() == "[memory]"]
+    live = most = 0
+    for event in sorted(events, key=lambda one: one.start_ns()):
+        live += event.nbytes()
+        most = max(most, live)
+    return most
+
+
+@pytest.mark.parametrize(
+    ("words", "micro_batch"),
+    [
+        ((), 4),
+        (("task.depth=3", "task.vocab_size=4096", "train.precision=bf16"), 8),
+        (("task.depth=6", "task.max_seq_len=256", "train.activation_checkpoint=true", "ema.decay=0.99"), 6),
+    ],
+)
+def test_a_trace_foresees_the_allocators_peak(words, micro_batch):
+    stored = job(*words)
+    assert trace_step(stored, micro_batch)["peak_bytes"] == pytest.approx(real_peak(stored, micro_batch), rel=0.03)
+
+
+def test_the_child_answers_a_question_and_needs_no_memory_for_a_large_model():
+    stored = job("task.depth=8", "task.aspect=128", "task.max_seq_len=2048", "task.vocab_size=65536")
+    question = json.dumps({"job": stored, "micro_batches": [1, 2]})
+    done = subprocess.run(
+        [sys.executable, "-m", "headway.engine.trace"], input=question, capture_output=True, text=True, check=True
+    )
+    low, high = json.loads(done.stdout)["traces"]
+    assert low["params"] > 2e8
+    assert high["flops"] == 2 * low["flops"]
+    assert high["parts"]["weights"] == low["parts"]["weights"]
+    assert high["peak_bytes"] > low["peak_bytes"] > 12 * low["params"]
+
+
+def test_the_child_says_why_it_cannot(tmp_path):
+    stored = job()
+    stored["recipe"] = "no-such-recipe"
+    question = json.dumps({"job": stored, "micro_batches": [1, 2]})
+    done = subprocess.run(
+        [sys.executable, "-m", "headway.engine.trace"], input=question, capture_output=True, text=True, check=False
+    )
+    assert json.loads(done.stdout)["trouble"] == "recipes/unknown"

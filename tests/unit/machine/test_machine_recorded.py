@@ -1,0 +1,163 @@
+"""What recorded machines are judged to be, and how they stand in for this one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import test_machine_dumps as samples
+
+from fakes.machines import GIB, eight_h100, machine, two_v100
+from headway.config import ParallelConfig, RunConfig
+from headway.errors import CheckError, UsageError
+from headway.machine import find_model, gpu_models, judge_dump, make_machine, read_dump, read_stand_in
+from headway.messages import LANGUAGES, hint, say
+
+
+def codes(text: str) -> dict[str, str]:
+    return {finding.code.removeprefix("machine/"): finding.level for finding in judge_dump(read_dump(text))}
+
+
+CASES = [
+    (samples.OLD, "driver-old", "warn"),
+    (samples.OLD, "gpu-persistence-off", "note"),
+    (samples.WINDOWS, "gpu-wddm", "note"),
+    (samples.WINDOWS, "gpu-small", "note"),
+    (samples.NEW, "mig-on", "warn"),
+    (samples.NEW, "gpu-sensor-broken", "warn"),
+    (samples.NEW, "gpu-exclusive", "warn"),
+    (samples.LONG, "gpu-hot", "warn"),
+    (samples.LONG, "gpu-throttled", "warn"),
+    (samples.LONG, "gpu-uncorrected", "warn"),
+    (samples.LONG, "gpu-pages-pending", "warn"),
+    (samples.LONG, "gpu-pages-retired", "note"),
+    (samples.LONG, "gpu-no-bf16", "note"),
+    (samples.ASCEND, "npu-unwell", "warn"),
+    (samples.ASCEND, "npu-busy", "warn"),
+    (samples.ULIMIT, "nproc-low", "warn"),
+    ("NVRM: Xid (PCI:0000:01:00): 48, pid=1, DBE", "xid-memory", "warn"),
+    ("NVRM: Xid (PCI:0000:01:00): 31, pid=1, MMU", "xid-program", "note"),
+    ("NVRM: Xid (PCI:0000:01:00): 74, NVLINK", "xid-link", "warn"),
+    ("NVRM: Xid (PCI:0000:01:00): 999, what", "xid-other", "warn"),
+    ("nvidia-nvswitch1: SXid (PCI:0000:06:00.0): 20034, Fatal", "sxid", "warn"),
+    ("nvmlInit_v2() failed: Driver/library version mismatch\n", "driver-mismatch", "warn"),
+    ("Failed to initialize NVML: Unknown Error", "container-lost", "warn"),
+    ("Unable to determine the device handle for GPU 0000:05:00.0: GPU is lost.", "gpu-lost-bus", "warn"),
+    ("No devices were found", "no-devices", "warn"),
+    ("nvidia-smi: command not found", "driver-not-loaded", "warn"),
+    ("Filesystem Size Used Avail Use% Mounted on\nshm 64M 0 64M 0% /dev/shm\n", "shm-little", "warn"),
+    ("GPU0 GPU1 CPU Affinity\nGPU0 X SYS 0-3\nGPU1 SYS X 0-3\n", "links-slow", "warn"),
+    ("GPU0 GPU1 CPU Affinity\nGPU0 X PIX 0-3\nGPU1 PIX X 0-3\n", "links-pcie", "note"),
+    ("GPU 0: A (UUID: u)\n\t Link 0: 25 GB/s\n\t Link 1: <inactive>\n", "nvlink-down", "warn"),
+    ("Server Version: 24\n Runtimes: runc\n Default Runtime: runc\n", "docker-no-nvidia", "warn"),
+    ("Server Version: 24\n Runtimes: runc nvidia\n Default Runtime: runc\n", "docker-default", "note"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "code", "level"), CASES, ids=[case[1] for case in CASES])
+def test_each_fault_of_a_recording_is_told_in_both_languages(text, code, level):
+    assert codes(text)[code] == level
+    for finding in judge_dump(read_dump(text)):
+        for lang in LANGUAGES:
+            assert "{" not in say(finding.code, lang, **finding.facts)
+            assert hint(finding.code, lang, **finding.facts)
+
+
+def test_an_idle_link_of_equal_gpus_has_nothing_to_say():
+    matrix = "GPU0 GPU1 CPU Affinity NUMA Affinity\nGPU0 X NV18 0-3 0\nGPU1 NV18 X 0-3 0\n"
+    assert codes(matrix) == {}
+
+
+def test_counts_and_their_total_are_not_added_up():
+    (finding,) = (one for one in judge_dump(read_dump(samples.LONG)) if one.code == "machine/gpu-uncorrected")
+    assert (finding.facts["num"], finding.facts["ever"]) == ("2", "7")
+
+
+def test_a_recorded_table_stands_in_with_gpus_a_run_could_take():
+    report = read_stand_in(samples.LONG, "q.txt", machine())
+    assert [gpu.name for gpu in report.gpus] == ["Tesla V100-SXM2-32GB"]
+    assert (report.gpu_driver, report.gpu_driver_cuda, report.stands_in) == ("470.57.02", "11.4", "q.txt")
+    assert report.framework.cuda == "11.4"
+    assert "machine/stands-in" in {finding.code for finding in report.findings}
+
+
+def test_a_list_without_processes_says_nothing_about_company():
+    text = "index, name, memory.total [MiB], memory.used [MiB]\n0, NVIDIA L4, 23034 MiB, 1900 MiB\n"
+    found = {finding.code for finding in read_stand_in(text, "gpus.csv", machine()).findings}
+    assert "machine/gpu-memory-unseen" not in found
+
+
+def test_machine_json_stands_in_whole():
+    other = machine(eight_h100(), host="gz7")
+    report = read_stand_in(json.dumps(other.to_json()), "m.json", machine())
+    assert (report.host, len(report.gpus), report.can_run) == ("gz7", 8, True)
+
+
+def test_the_config_is_judged_against_the_machine_that_stands_in():
+    config = RunConfig(parallel=ParallelConfig(gpus=4))
+    assert not make_machine("2x4090", machine(), config).can_run
+    assert make_machine("4x4090", machine(), config).can_run
+
+
+@pytest.mark.parametrize("text", ["", "hello", "{", '{"host": 1}'])
+def test_a_text_that_tells_nothing_is_refused(text):
+    with pytest.raises(CheckError) as refused:
+        read_stand_in(text, "x.txt", machine())
+    assert refused.value.code in ("machine/record-unknown", "machine/record-unreadable")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "number", "name", "gib"),
+    [
+        ("8xH20", 8, "NVIDIA H20 96GB", 95),
+        ("2x4090", 2, "NVIDIA GeForce RTX 4090", 23),
+        ("a100-40gb", 1, "NVIDIA A100 SXM4 40GB", 39),
+        ("4 × RTX A6000", 4, "NVIDIA RTX A6000", 47),
+    ],
+)
+def test_a_wished_machine_has_those_gpus(wanted, number, name, gib):
+    report = make_machine(wanted, machine(two_v100(), environment={"CUDA_VISIBLE_DEVICES": ""}))
+    assert [gpu.name for gpu in report.gpus] == [name] * number
+    assert (report.gpus[0].total_bytes or 0) // GIB == gib
+    assert report.can_run and report.cores >= 8 * number
+
+
+def test_a_wish_nobody_knows_names_the_nearest():
+    with pytest.raises(UsageError) as refused:
+        make_machine("8xH21", machine())
+    assert "8xh20" in refused.value.hint("en")
+    with pytest.raises(UsageError):
+        make_machine("0xH20", machine())
+
+
+@pytest.mark.parametrize(
+    ("name", "gib", "found"),
+    [
+        ("NVIDIA H100 80GB HBM3", 79, "H100 SXM5 80GB"),
+        ("NVIDIA H100 PCIe", 79, "H100 PCIe 80GB"),
+        ("NVIDIA A100-SXM4-40GB", 39, "A100 SXM4 40GB"),
+        ("NVIDIA A100 80GB PCIe", 79, "A100 PCIe 80GB"),
+        ("Tesla V100-SXM2-32GB", 32, "Tesla V100 SXM2 32GB"),
+        ("NVIDIA GeForce RTX 3090", 24, "GeForce RTX 3090"),
+        ("NVIDIA GeForce RTX 3080 Ti", 12, "GeForce RTX 3080 Ti"),
+        ("NVIDIA L40S", 45, "L40S"),
+        ("NVIDIA L40", 45, "L40"),
+        ("Tesla T4", 15, "Tesla T4"),
+        ("NVIDIA GeForce RTX 4090", 48, "GeForce RTX 4090 48GB (modified)"),
+        ("GeForce GTX 108...", 11, None),
+        ("Some Board 1", 11, None),
+    ],
+)
+def test_a_drivers_name_leads_to_its_model(name, gib, found):
+    model = find_model(name, gib)
+    assert (model.name if model else None) == found
+
+
+def test_every_model_has_a_name_of_its_own_and_is_found_by_its_aliases():
+    from headway.machine.models import parse_wanted
+
+    names = [model.name for model in gpu_models()]
+    assert len(names) == len(set(names)) > 90
+    for model in gpu_models():
+        assert model.memory_gib > 0
+        assert {parse_wanted(alias)[1].vendor for alias in model.aliases} == {model.vendor}

@@ -1,0 +1,166 @@
+import math
+
+import pytest
+import torch
+
+from headway.errors import CheckError
+from headway.recipes.layoutmaster.clip import ClipVision, load_clip
+from headway.recipes.layoutmaster.diffusion import in_pixels, keep_shares, make_diffusion, normalized
+from headway.recipes.layoutmaster.model import LayoutDiffusionTransformer, LayoutSize, spread
+from headway.recipes.layoutmaster.section import QWEN, LayoutMasterSection
+from headway.recipes.layoutmaster.visual import build_visual
+
+PUBLISHED = {
+    (512, 12, 768): 53_288_966,
+    (2048, 32, 1280): 2_190_237_702,
+    (64, 2, 64): 178_310,
+    (128, 4, 64): 1_223_686,
+    (256, 6, 64): 6_954_502,
+}
+
+
+def _count(module):
+    return sum(param.numel() for param in module.parameters())
+
+
+def _small(**changes):
+    torch.manual_seed(0)
+    size = {"visual_dim": 8, "hidden_dim": 16, "num_layers": 2, "num_heads": 4, "max_elements": 6, "dropout": 0.0}
+    return LayoutDiffusionTransformer(LayoutSize(**{**size, **changes})).eval()
+
+
+@pytest.mark.parametrize("is_fixed", [True, False])
+@pytest.mark.parametrize(("shape", "count"), PUBLISHED.items())
+def test_the_published_sizes_have_the_published_parameters_to_the_last_one(shape, count, is_fixed):
+    hidden, layers, visual = shape
+    with torch.device("meta"):
+        model = LayoutDiffusionTransformer(
+            LayoutSize(visual_dim=visual, hidden_dim=hidden, num_layers=layers, is_fixed=is_fixed)
+        )
+    assert _count(model) == count
+
+
+def test_the_published_backbones_have_the_published_parameters():
+    with torch.device("meta"):
+        qwen = build_visual(LayoutMasterSection(visual_backbone=QWEN, visual_dim=1280))
+        simple = build_visual(LayoutMasterSection(visual_backbone="simple-cnn"))
+    assert _count(qwen) == 67_297_648
+    assert simple.projection.weight.shape == (768, 512)
+    assert not any(param.requires_grad for param in simple.parameters())
+
+
+def test_padded_slots_change_nothing_when_fixed_and_something_in_the_original():
+    visual, layout, times = torch.randn(1, 6, 8), torch.randn(1, 6, 6), torch.tensor([10])
+    mask = torch.arange(6)[None] < 3
+    whole = {True: _small(), False: _small(is_fixed=False)}
+    for is_fixed, model in whole.items():
+        with torch.no_grad():
+            padded = model(visual, layout, times, mask)[:, :3]
+            alone = model(visual[:, :3], layout[:, :3], times, mask[:, :3])
+        assert torch.allclose(padded, alone, atol=1e-6) == is_fixed
+
+
+def test_an_element_sees_its_own_image_only_when_fixed():
+    visual, layout, times = torch.randn(1, 6, 8), torch.randn(1, 6, 6), torch.tensor([10])
+    mask = torch.ones(1, 6, dtype=torch.bool)
+    for is_fixed in (True, False):
+        model = _small(is_fixed=is_fixed)
+        with torch.no_grad():
+            one, other = model(visual, layout, times, mask), model(visual.flip(1), layout, times, mask)
+        # The original cannot tell which image belongs to which element, so dealing them out anew changes nothing.
+        assert torch.allclose(one, other, atol=1e-5) != is_fixed
+
+
+def test_the_original_head_cannot_reach_noise_beyond_one():
+    hidden = torch.randn(4, 6, 16) * 100
+    bounded, free = _small(is_fixed=False).action_head(hidden), _small().action_head(hidden)
+    assert bounded[..., :4].abs().max() <= 1 and bounded[..., 5].min() >= 0 and bounded[..., 5].max() <= 1
+    assert free[..., :4].abs().max() > 1
+
+
+def test_features_land_in_their_slots_and_nowhere_else():
+    mask = torch.tensor([[True, True, False], [True, False, False]])
+    features = torch.arange(6.0).view(3, 2).requires_grad_()
+    out = spread(features, mask)
+    assert out.tolist() == [[[0, 1], [2, 3], [0, 0]], [[4, 5], [0, 0], [0, 0]]]
+    out.sum().backward()
+    assert features.grad.tolist() == [[1, 1]] * 3
+
+
+def test_the_linear_schedule_ends_where_the_fact_sheet_says():
+    kept = keep_shares(LayoutMasterSection())
+    assert float(kept[-1]) == pytest.approx(4.04e-5, rel=1e-2)
+    assert float(kept[-1]) ** -0.5 == pytest.approx(157, abs=1)
+
+
+def test_the_cosine_schedule_follows_the_squared_cosine_and_clips_the_last_beta():
+    kept = keep_shares(LayoutMasterSection(schedule_type="cosine", num_timesteps=100))
+    start = math.cos(0.008 / 1.008 * math.pi / 2) ** 2
+    middle = math.cos((0.5 + 0.008) / 1.008 * math.pi / 2) ** 2
+    assert float(kept[49]) == pytest.approx(middle / start, rel=1e-9)
+    assert float(kept[-1] / kept[-2]) == pytest.approx(0.001)
+
+
+def test_noise_taken_out_again_gives_the_clean_layout():
+    diffusion = make_diffusion(LayoutMasterSection(), torch.device("cpu"))
+    clean, noise, times = torch.rand(3, 4, 6), torch.randn(3, 4, 6), torch.tensor([0, 400, 700])
+    noisy = diffusion.noised(clean, noise, times)
+    assert torch.allclose(diffusion.clean_from_noise(noisy, noise, times), clean, atol=1e-3)
+
+
+def test_ddim_arrives_at_what_a_perfect_network_says():
+    diffusion = make_diffusion(LayoutMasterSection(), torch.device("cpu"))
+    clean, asked = torch.rand(2, 4, 6) * 1.8 - 0.9, []
+
+    def denoise(noisy, times):
+        asked.append(int(times[0]))
+        return clean + 0.01 * noisy.clamp(-1, 1) * (times[0] / 1000)
+
+    made = diffusion.sample(denoise, torch.randn(2, 4, 6), 50)
+    assert torch.allclose(made, clean, atol=1e-3)
+    assert (len(asked), asked[0], asked[-1]) == (50, 999, 0) and asked == sorted(asked, reverse=True)
+
+
+def test_pixels_and_the_networks_numbers_go_both_ways():
+    section = LayoutMasterSection(canvas_size=(1000, 500), max_elements=20)
+    layout = torch.tensor([[[0.0, 0, 1000, 500, 20, 1], [500.0, 250, 250, 125, 10, 0.5]]])
+    seen = normalized(layout, section)
+    assert seen[0, 0].tolist() == [-1, -1, 1, 1, 1, 1] and seen[0, 1].tolist() == [0, 0, -0.5, -0.5, 0, 0]
+    assert torch.equal(in_pixels(seen, section), layout)
+
+
+def _write_clip(folder, image_size=16):
+    import json
+
+    from safetensors.torch import save_file
+
+    shape = {"hidden_size": 8, "patch_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2}
+    shape |= {"intermediate_size": 16, "image_size": image_size, "hidden_act": "quick_gelu", "layer_norm_eps": 1e-5}
+    (folder / "config.json").write_text(json.dumps({"projection_dim": 6, "vision_config": shape}))
+    torch.manual_seed(3)
+    model = ClipVision(shape, 6)
+    torch.nn.init.normal_(model.vision_model.embeddings.class_embedding)
+    save_file({**model.state_dict(), "text_model.other": torch.zeros(1)}, folder / "model.safetensors")
+    return model
+
+
+def test_a_clip_model_on_disk_is_used_with_its_own_weights(tmp_path):
+    written = _write_clip(tmp_path)
+    section = LayoutMasterSection(
+        visual_backbone="clip", backbone_path=str(tmp_path), image_size=16, visual_dim=4, max_elements=4
+    )
+    visual = build_visual(section)
+    pixels = torch.randn(2, 3, 16, 16)
+    assert torch.equal(visual.backbone(pixels), written(pixels))
+    assert visual(torch.zeros(2, 3, 16, 16, dtype=torch.uint8)).shape == (2, 4)
+
+
+def test_a_clip_model_of_another_image_size_or_with_missing_weights_is_refused(tmp_path):
+    _write_clip(tmp_path)
+    with pytest.raises(CheckError) as refused:
+        load_clip(str(tmp_path), 224)
+    assert refused.value.code == "layoutmaster/clip-size" and "task.image_size=16" in refused.value.hint()
+    (tmp_path / "model.safetensors").write_bytes(b"nothing")
+    with pytest.raises(CheckError) as refused:
+        load_clip(str(tmp_path), 16)
+    assert refused.value.code == "layoutmaster/bad-clip"

@@ -1,0 +1,131 @@
+import numpy as np
+import pytest
+import torch
+
+from headway.config import RunConfig
+from headway.recipes.tfnet.model import Tfnet, ctc_sum, distill_sum
+from headway.recipes.tfnet.section import TfnetSection
+from headway.recipes.tfnet.weights import initial_weights
+
+_SMALL = {
+    "frame_size": 16, "crop_size": 16, "channels": (4, 4, 6, 8), "blocks": (1, 1, 1, 1),
+    "attention": (2, 2, 2, 2), "hidden_size": 8,
+}  # fmt: skip
+
+
+def _model(**changes):
+    model = Tfnet(TfnetSection(**{**_SMALL, **changes}), 5)
+    model.init_weights(seed=1)
+    return model
+
+
+def _clips(frames=24, seed=0):
+    video = np.random.default_rng(seed).integers(0, 256, (2, frames + 12, 3, 16, 16), np.uint8)
+    return torch.from_numpy(video), torch.tensor([frames // 4, frames // 4 - 2])
+
+
+@pytest.mark.parametrize("frequency", [True, False])
+def test_the_published_size_has_the_published_parameters(frequency):
+    section = TfnetSection(frequency=frequency)
+    with torch.device("meta"):
+        model = Tfnet(section, 3476)
+    num = sum(param.numel() for param in model.parameters())
+    assert num == section.num_params(3476)
+    if frequency:
+        assert num == 21_284_672 + 248_659 + 2 * 7_870_464 + 2 * 12_599_296 + 3 * 1024 * 3477
+
+
+def test_all_heads_speak_at_a_quarter_of_the_frames():
+    logits = _model()(*_clips(24))
+    assert set(logits) == {"time_lstm", "time_conv", "frequency_lstm", "frequency_conv", "fused"}
+    assert {tuple(value.shape) for value in logits.values()} == {(6, 2, 6)}
+    assert set(_model(frequency=False)(*_clips(24))) == {"time_lstm", "time_conv", "fused"}
+
+
+def test_output_matrices_count_by_direction_only():
+    model, clips = _model().eval(), _clips()
+    before = model(*clips)["fused"]
+    with torch.no_grad():
+        model.heads.get_parameter("fused").mul_(7)
+    assert torch.allclose(before, model(*clips)["fused"], atol=1e-5)
+
+
+def test_what_lies_past_a_clips_end_does_not_reach_its_lstm():
+    model = _model().eval()
+    x = torch.randn(2, 8, 36, generator=torch.Generator().manual_seed(0))
+    lengths = torch.tensor([6, 4])
+    other = x.clone()
+    other[1, :, 28:] = 9.0  # past 4 * 4 + 12 frames
+    a, b = model.time(x, lengths)[1], model.time(other, lengths)[1]
+    assert torch.equal(a[:4, 1], b[:4, 1]) and not a[4:, 1].any()
+
+
+def test_the_spectrum_is_over_channels_not_over_time():
+    model = _model().eval()
+    frames, lengths = _clips()
+    seen = []
+    model.frequency.register_forward_hook(lambda module, given, out: seen.append(given[0]))
+    features = model.frames(frames.float() / 127.5 - 1)
+    model(frames, lengths)
+    want = np.abs(np.fft.fft(features.detach().numpy(), axis=1, norm="forward"))
+    assert np.allclose(seen[0].detach().numpy(), want, atol=1e-5)
+
+
+def test_weights_depend_on_seed_and_name_alone():
+    one = initial_weights({"time.conv1.weight": (4, 3, 5), "time.conv1.bias": (4,)}, seed=3)
+    more = initial_weights({"a.weight": (2, 2), "time.conv1.weight": (4, 3, 5), "time.conv1.bias": (4,)}, seed=3)
+    other = initial_weights({"time.conv1.weight": (4, 3, 5), "time.conv1.bias": (4,)}, seed=4)
+    assert np.array_equal(one["time.conv1.weight"], more["time.conv1.weight"])
+    assert not np.array_equal(one["time.conv1.weight"], other["time.conv1.weight"])
+    assert np.abs(one["time.conv1.bias"]).max() <= 15**-0.5
+
+
+def test_running_statistics_start_at_zero_and_one_and_are_all_that_is_kept_beside_weights():
+    state = _model().state_dict()
+    assert not state["time.bn1.running_mean"].any() and (state["time.bn1.running_var"] == 1).all()
+    assert not [name for name in state if name.endswith("num_batches_tracked")]
+
+
+def _loss_batch():
+    return {
+        "labels": torch.tensor([[1, 2, 0], [3, 3, 1]]),
+        "lengths": torch.tensor([6, 6]),
+        "label_lengths": torch.tensor([2, 3]),
+    }
+
+
+def test_ctc_is_a_sum_over_clips_not_divided_by_their_labels():
+    logits = torch.zeros(6, 2, 6)
+    each = [
+        ctc_sum(logits[:, i : i + 1], {key: value[i : i + 1] for key, value in _loss_batch().items()}) for i in (0, 1)
+    ]
+    assert ctc_sum(logits, _loss_batch()).item() == pytest.approx(sum(each).item())
+
+
+def test_a_clip_that_cannot_be_read_costs_nothing_instead_of_infinity():
+    batch = {**_loss_batch(), "lengths": torch.tensor([6, 3])}  # 3, 3, 1 needs four outputs
+    logits = torch.zeros(6, 2, 6, requires_grad=True)
+    ctc_sum(logits, batch).backward()
+    assert torch.isfinite(logits.grad).all() and not logits.grad[:, 1].any()
+
+
+def test_the_repaired_distillation_leaves_the_teacher_and_padding_alone_and_the_original_does_not():
+    dice = torch.Generator().manual_seed(0)
+    found = {}
+    for mode in ("repaired", "original"):
+        student = torch.randn(5, 2, 6, generator=dice).requires_grad_()
+        teacher = torch.randn(5, 2, 6, generator=dice).requires_grad_()
+        distill_sum(student, teacher, torch.tensor([5, 3]), temperature=8.0, mode=mode).backward()
+        found[mode] = (student.grad, teacher.grad)
+    assert found["repaired"][1] is None and found["original"][1].abs().sum() > 0
+    assert not found["repaired"][0][3:, 1].any() and found["original"][0][3:, 1].any()
+    assert not found["repaired"][0][..., 0].any()  # the blank takes no part
+
+
+def test_equal_logits_have_nothing_to_teach():
+    logits = torch.randn(4, 2, 6)
+    assert distill_sum(logits, logits, torch.tensor([4, 4]), temperature=8.0, mode="repaired").item() == 0
+
+
+def test_the_default_section_stands_in_a_config():
+    assert RunConfig(task=TfnetSection()).task.framework == "mindspore"
