@@ -11,7 +11,7 @@ from command import TINY, events, headway, only_run, processes_of, start, stop_h
 
 from headway.checkpoint import find_resumable
 from headway.engine.order import Order, expected_ledger
-from headway.telemetry import read_beat, read_events, read_json, read_metrics, run_state
+from headway.telemetry import RunDir, read_beat, read_events, read_json, read_metrics, run_state
 
 
 def test_train_goes_all_the_way_and_says_what_is_next(tmp_path):
@@ -153,8 +153,26 @@ def test_two_supervisors_do_not_share_a_run(tmp_path):
     process = start(tmp_path, "train", TINY, "train.steps=4000", "task.sleep_s=0.05")
     try:
         wait_for_step(tmp_path, 2)
+        run = only_run(tmp_path)
+        before = {path.name: path.read_bytes() for path in (run.job, run.plan, run.config)}
         done = headway(tmp_path, "resume", "train.steps=5000")
         assert done.returncode == 2
         assert str(process.pid) in done.stderr
+        assert before == {path.name: path.read_bytes() for path in (run.job, run.plan, run.config)}
     finally:
         stop_hard(process)
+
+
+def test_resume_from_an_older_step_begins_a_new_run_and_leaves_the_old_one(tmp_path):
+    assert headway(tmp_path, "train", TINY, "train.steps=10", "save.every=4", "save.keep_last=9").returncode == 0
+    old = only_run(tmp_path)
+    kept = sorted(path.name for path in old.checkpoints.iterdir())
+    refused = headway(tmp_path, "resume", "--step", "5")
+    assert refused.returncode == 2
+    assert "it has 4" in refused.stderr
+    done = headway(tmp_path, "resume", "--step", "4")
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in old.checkpoints.iterdir()) == kept
+    (new,) = [RunDir(job.parent) for job in (tmp_path / "runs").glob("*/job.json") if job.parent != old.root]
+    assert list(read_metrics(new.metrics(0))["loss"]) == list(read_metrics(old.metrics(0))["loss"])[4:]
+    assert run_state(new).state == "done"

@@ -14,7 +14,8 @@ TALK = """
     import os, sys, json
     names = ("RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE MASTER_ADDR GROUP_RANK TORCHELASTIC_RUN_ID"
              " TORCHELASTIC_RESTART_COUNT TORCHELASTIC_USE_AGENT_STORE OMP_NUM_THREADS").split()
-    print(json.dumps([sys.argv[1:], {name: os.environ.get(name) for name in names}, int(os.environ.get("MASTER_PORT", 0))]))
+    told = {name: os.environ.get(name) for name in names}
+    print(json.dumps([sys.argv[1:], told, int(os.environ.get("MASTER_PORT", 0))]))
 """
 
 

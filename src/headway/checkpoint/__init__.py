@@ -4,6 +4,7 @@ In: tensors as pieces of global tensors, and what the loop says about the step. 
 and shards that were fsynced, renamed into place and read back. The half that needs torch is `checkpoint/state.py`.
 """
 
+from headway.checkpoint.copy import copy_checkpoint
 from headway.checkpoint.export import Export, export_folder, export_pt, export_safetensors, plan_export
 from headway.checkpoint.manifest import Manifest
 from headway.checkpoint.retention import find_leftovers, plan_prune, prune, sweep
@@ -16,6 +17,7 @@ __all__ = [
     "Found",
     "Manifest",
     "export_folder",
+    "copy_checkpoint",
     "export_pt",
     "export_safetensors",
     "find_leftovers",

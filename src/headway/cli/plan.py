@@ -109,8 +109,8 @@ def show_variants(made: Plan, config: RunConfig, machine: MachineReport, model: 
     table = Table(
         title=say("plan/cards-title", num=made.world_size), title_justify="left", title_style="bold", box=None
     )
-    for name in ("card", "memory", "rate"):
-        table.add_column(say(f"plan/column-{name}"))
+    for code in ("plan/column-card", "plan/column-memory", "plan/column-rate"):
+        table.add_column(say(code))
     for other, verdict, speed in imagine_cards(made, config, model):
         used = size((made.forecast or {}).get("used_bytes"))
         memory = say(f"plan/value-memory-{verdict}", used=used, have=size(other.memory_bytes))
@@ -118,8 +118,8 @@ def show_variants(made: Plan, config: RunConfig, machine: MachineReport, model: 
     console.print(table)
     console.print()
     table = Table(title=say("plan/speedup-title"), title_justify="left", title_style="bold", box=None)
-    for name in ("ranks", "rate", "speedup"):
-        table.add_column(say(f"plan/column-{name}"), justify="right")
+    for code in ("plan/column-ranks", "plan/column-rate", "plan/column-speedup"):
+        table.add_column(say(code), justify="right")
     rates = speed_up(made, config, model, card)
     for ranks, rate in rates.items():
         table.add_row(str(ranks), short(rate), f"{rate / rates[1]:.2f}×")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,17 +10,18 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from headway.checkpoint import list_checkpoints
+from headway.checkpoint import copy_checkpoint, list_checkpoints
 from headway.cli.go import describe_command, detach_run, nursery_for, supervise
 from headway.cli.main import apply_config_language
 from headway.cli.shape import command, option
 from headway.cli.train import check_and_plan, prepare_data, write_decisions
 from headway.config import LoadedConfig, load_config
 from headway.errors import UsageError
+from headway.launch import refuse_held
 from headway.messages import say
 from headway.plan import Plan
 from headway.recipes import find_recipe
-from headway.telemetry import EventLog, RunDir, find_run, read_json
+from headway.telemetry import EventLog, RunDir, find_run, new_run_dir, read_json
 
 
 @command(
@@ -30,23 +32,30 @@ from headway.telemetry import EventLog, RunDir, find_run, read_json
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[RUN] [KEY=VALUE]…")
 @option("--detach", is_flag=True, help="cli/option-detach")
 @option("--dry-run", is_flag=True, help="cli/option-dry-run")
+@option("--step", type=click.IntRange(min=1), help="cli/option-fork-step")
 @option("--out", default="runs", type=click.Path(path_type=Path), help="cli/option-out")
-def resume(words: tuple[str, ...], detach: bool, dry_run: bool, out: Path) -> int:
+def resume(words: tuple[str, ...], detach: bool, dry_run: bool, step: int | None, out: Path) -> int:
     """See the message `cli/resume-help`."""
     name = words[0] if words and "=" not in words[0] and not words[0].startswith("-") else None
     run = find_run(name, out)
+    refuse_held(run)
+    saved = {info.step: info.path for info in list_checkpoints(run.checkpoints)}
+    if step is not None and step not in saved:
+        known = ", ".join(map(str, saved)) or "n/a"
+        raise UsageError("cli/no-such-step", run=run.name, step=step, known=known)
     loaded = reload(run, words[1:] if name else words)
     console = Console(stderr=True, highlight=False)
     nursery = None if dry_run or detach else nursery_for(loaded)
     try:
         prepare_data(loaded, console)
         machine, plan = check_and_plan(loaded, console, Plan.from_json(read_json(run.plan)))
-        saved = [info.step for info in list_checkpoints(run.checkpoints)]
-        done = max(saved, default=0)
+        done = step or max(saved, default=0)
         if done >= plan.total_steps:
             raise UsageError("cli/resume-done", run=run.name, step=done, total=plan.total_steps, more=2 * done)
         if dry_run:
             return 0
+        if step is not None:
+            run = _fork(run, saved[step])
         _record_changes(run, loaded)
         write_decisions(run, loaded, machine, plan)
         console.print(say("console/run-resumed", run=run.root, step=done), style="dim")
@@ -56,6 +65,19 @@ def resume(words: tuple[str, ...], detach: bool, dry_run: bool, out: Path) -> in
     finally:
         if nursery is not None:
             nursery.close()
+
+
+def _fork(run: RunDir, checkpoint: Path) -> RunDir:
+    """Begin a new run at an older checkpoint; what the old run did after it stays as it is."""
+    _, _, name = run.name.partition("_")
+    fork = new_run_dir(run.root.parent, name.rpartition("_")[0] or name)
+    copy_checkpoint(checkpoint, fork.checkpoints)
+    for path in (run.config, run.job, run.plan):
+        shutil.copyfile(path, fork.root / path.name)
+    log = EventLog(fork.events)
+    log.append("run_started", command=describe_command()["argv"], parent=run.name, checkpoint=checkpoint.name)
+    log.close()
+    return fork
 
 
 def reload(run: RunDir, overrides: Sequence[str]) -> LoadedConfig:

@@ -24,7 +24,7 @@ from headway.ui.text import clean_text
 
 _GRACE_S: Final = 30.0
 _FRAME: Final = re.compile(r'^\s*File "([^"]+)", line (\d+), in (.+)$', re.MULTILINE)
-_LIBRARY: Final = re.compile(r"/(?:site|dist)-packages/|/lib/python3\.\d+/|^<")
+_LIBRARY: Final = re.compile(r"/(?:site|dist)-packages/|/lib/python3\.\d+/|^<|/headway/hook/site/")
 
 
 @command(

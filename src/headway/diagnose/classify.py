@@ -50,6 +50,13 @@ _RULES: Final = (
         is_transient=True,
         is_cascade=True,
     ),
+    _rule(
+        "collective-mismatch",
+        r"op\.preamble\.length <= op\.nbytes",
+        r"Detected mismatch between collectives",
+        r"[Cc]ollective.{0,40}(?:shape|size) mismatch",
+        r"mismatch.{0,40}collective",
+    ),
     _rule("device-error", r"CUDA error: (?:unspecified launch failure|uncorrectable ECC|an illegal|device-side)"),
     _rule("import-error", r"\b(?:ModuleNotFoundError|ImportError)\b", r"cannot open shared object file"),
     _rule("missing-file", r"\bFileNotFoundError\b", r"\[Errno 2\]"),

@@ -249,9 +249,9 @@ def answer(question: Mapping[str, Any]) -> dict[str, Any]:
         return {"schema": "trace/1", "trouble": error.code, "text": str(error)}
     except (DataDependentOutputException, DynamicOutputShapeException, UnsupportedOperatorException) as error:
         place = traceback.extract_tb(error.__traceback__)
-        ours = [frame for frame in place if "headway" in frame.filename and "engine/trace" not in frame.filename]
+        ours = [frame for frame in place if "headway" in frame.filename and not frame.filename.endswith("trace.py")]
         where = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else "n/a"
-        return {"schema": "trace/1", "trouble": "plan/trace-data-dependent", "text": str(error), "where": where}
+        return {"schema": "trace/1", "trouble": "plan/trace-failed", "text": str(error), "where": where}
     return {"schema": "trace/1", "torch": torch.__version__, "traces": traces}
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-_OWN: Final = struct.Struct("<8sqqqqqqqq64s")
+_OWN: Final = struct.Struct("<8sqqqqqqqqq64s")
 _OWN_AT: Final = 512
 _MOST_BYTES: Final = 1 << 17
 
@@ -30,6 +30,8 @@ class HookPage:
     """When the one under way was entered, on the monotonic clock; 0: none is."""
     numel: int
     """Elements of its tensor; -1: not known."""
+    numel_before: int
+    """The same for the collective of that name before it."""
     optimizers: int
     moved_ns: int
     name: str
@@ -44,7 +46,7 @@ def read_page(heartbeat: Path) -> HookPage | None:
         return None
     if len(data) < _OWN.size or not data.startswith(b"HWHOOK01"):
         return None
-    _, pid, attempt, steps, collectives, entered, numel, optimizers, moved, name = _OWN.unpack(data)
+    _, pid, attempt, steps, collectives, entered, numel, before, optimizers, moved, name = _OWN.unpack(data)
     return HookPage(
         pid=pid,
         attempt=attempt,
@@ -52,6 +54,7 @@ def read_page(heartbeat: Path) -> HookPage | None:
         collectives=collectives,
         entered_ns=entered,
         numel=numel,
+        numel_before=before,
         optimizers=optimizers,
         moved_ns=moved,
         name=name.rstrip(b"\0").decode("ascii", "replace"),

@@ -8,7 +8,7 @@ from headway.launch.claims import Claims
 from headway.launch.detach import Detached, detach, request_stop
 from headway.launch.failure import failure_text
 from headway.launch.foreign import EXEC_ENTRY, Foreign
-from headway.launch.lease import find_holder
+from headway.launch.lease import find_holder, refuse_held
 from headway.launch.outcome import Incident, Observer, Outcome, SilentObserver
 from headway.launch.run import launch_run
 from headway.launch.warm import Nursery, start_nursery
@@ -28,6 +28,7 @@ __all__ = [
     "find_holder",
     "incident_facts",
     "launch_run",
+    "refuse_held",
     "request_stop",
     "start_nursery",
 ]

@@ -87,6 +87,13 @@ def find_holder(run: RunDir) -> dict[str, Any] | None:
     return lease if lease is not None and _is_here(lease) and is_held(lease) else None
 
 
+def refuse_held(run: RunDir) -> None:
+    """Refuse before anything is written when somebody supervises the run; the lease itself is taken later."""
+    holder = find_holder(run)
+    if holder is not None:
+        raise _refusal(run, holder)
+
+
 def _read_lease(run: RunDir) -> dict[str, Any] | None:
     try:
         lease = read_json(run.lease)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
+import signal
 from dataclasses import dataclass, replace
 from typing import Final
 
 from headway.diagnose import Diagnosis, ExitStatus, classify, find_last_words
 from headway.hook import read_error
 from headway.launch.attempt import Attempt, RankProcess
-from headway.launch.blame import make_incident, own_failures
+from headway.launch.blame import EVIDENCE_S, make_incident, own_failures
 from headway.launch.job import Job
 from headway.launch.outcome import Incident
 from headway.launch.progress import RestartBudget
 from headway.launch.verdict import Reach, Stop, Verdict
 from headway.launch.watching import ForeignWatch
 from headway.messages import find_text
+from headway.telemetry import read_beat
 
 _WORDS_BYTES: Final = 4096
 """Without a traceback only the very end of the output is evidence."""
@@ -134,18 +137,48 @@ def _find_cause(scene: Scene, failures: list[RankProcess]) -> _Cause:
     assert scene.job.foreign is not None
     if scene.job.foreign.mode == "original" and (told := _find_told(scene)) is not None:
         return told
-    found = [(rank, _classify(rank)) for rank in failures]
+    found = [(rank, _classify(rank)) for rank in failures if not _has_left(scene, rank)]
+    if not found:
+        found = [(rank, _classify(rank)) for rank in failures]
     for rank, diagnosis in found:
+        if diagnosis.kind == "collective-mismatch":
+            rank = _find_changed(scene) or rank
         if not diagnosis.is_cascade:
             return _Cause(process=rank, rank=_shown_rank(scene, rank), diagnosis=diagnosis)
     first, diagnosis = found[0]
-    early = [rank for rank in scene.attempt.ranks if rank.ended_at is not None and rank.ended_at <= _time(first)]
+    early = [rank for rank in scene.attempt.ranks if _left_at(scene, rank) <= _time(first) + EVIDENCE_S]
     if early:
         # All that failed had lost somebody, and somebody had left before: that is who.
-        left = min(early, key=lambda rank: rank.ended_at or 0.0)
+        left = min(early, key=lambda rank: _left_at(scene, rank))
         gone = Diagnosis(kind="early-exit", code="diagnose/early-exit", is_transient=False, evidence=diagnosis.evidence)
         return _Cause(process=left, rank=left.rank, diagnosis=gone, traceback="")
     return _Cause(process=first, rank=_shown_rank(scene, first), diagnosis=diagnosis)
+
+
+def _has_left(scene: Scene, rank: RankProcess) -> bool:
+    """Say whether the rank's Python had ended in good order and only its native libraries crashed on the way out.
+
+    That happens to a rank that leaves while others still talk to it: it is the cause, but its crash is not.
+    """
+    if rank.status is None or rank.status.signal != signal.SIGABRT or rank.error is not None:
+        return False
+    beat = read_beat(scene.job.run.heartbeat(rank.rank))
+    return beat is not None and beat.attempt == scene.attempt.number and beat.phase == "ended"
+
+
+def _left_at(scene: Scene, rank: RankProcess) -> float:
+    """Return when a rank left without a failure of its own; infinite: it did not."""
+    if rank.ended_at is not None:
+        return rank.ended_at
+    beat = read_beat(scene.job.run.heartbeat(rank.rank)) if _has_left(scene, rank) else None
+    return beat.monotonic_ns / 1e9 if beat is not None else math.inf
+
+
+def _find_changed(scene: Scene) -> RankProcess | None:
+    """Return the one rank whose last collective had another size than the one before it."""
+    pages = [(rank, scene.watch.page(rank.rank)) for rank in scene.attempt.ranks]
+    changed = [rank for rank, page in pages if page is not None and page.numel != page.numel_before]
+    return changed[0] if len(changed) == 1 else None
 
 
 def _find_told(scene: Scene) -> _Cause | None:

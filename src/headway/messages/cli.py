@@ -216,6 +216,16 @@ WHAT 是配方名（nanochat）或配置文件（.yaml .json .toml .py）；省�
   headway train nanochat preset=balanced gpus=2 steps=1000
   headway train run.yaml lr.base=3e-4 --detach""",
     ),
+    "cli/option-fork-step": Text(
+        en="go on from this step in a new run; the old run stays as it is",
+        zh="从这一步开始一次新的训练；原来的训练保持不变",
+    ),
+    "cli/no-such-step": Text(
+        en="run {run} has no checkpoint of step {step}; it has {known}",
+        zh="训练 {run} 没有第 {step} 步的检查点；已有：{known}",
+        en_hint="type: headway ckpt list {run}",
+        zh_hint="运行：headway ckpt list {run}",
+    ),
     "cli/resume-help": Text(
         en="""Go on with a run from its newest checkpoint that verifies.
 

@@ -239,4 +239,10 @@ TEXTS: dict[str, Text] = {
         en_hint="look at the network between the ranks (NCCL_DEBUG=INFO, GLOO_SOCKET_IFNAME)",
         zh_hint="检查 rank 之间的网络（NCCL_DEBUG=INFO、GLOO_SOCKET_IFNAME）",
     ),
+    "diagnose/collective-mismatch": Text(
+        en="the ranks called collectives that do not fit each other: {text}",
+        zh="各 rank 调用的集合通信互不匹配：{text}",
+        en_hint="every rank must call the same collectives in the same order and with the same shapes",
+        zh_hint="每个 rank 必须以相同顺序、相同形状调用相同的集合通信",
+    ),
 }

@@ -70,7 +70,7 @@ TEXTS: dict[str, Text] = {
         en="a micro-batch of {micro} needs {used} on each GPU, but the smallest has {have} ({most})",
         zh="微批次为 {micro} 时每个 GPU 需要 {used}，而最小的 GPU 只有 {have}（{most}）",
         en_hint="no other micro-batch or strategy fits: take larger GPUs, more of them, or a smaller model{choices}",
-        zh_hint="换微批次或并行方式也放不下：请用显存更大的 GPU、更多 GPU 或更小的模型{choices}",
+        zh_hint="换微批次或并行方式也放不下：改用显存更大的 GPU、更多 GPU 或更小的模型{choices}",
     ),
     "plan/trace-slow": Text(
         en="the trace of the model was not done after {seconds} s",

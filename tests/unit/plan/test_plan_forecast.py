@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from fakes.machines import eight_h100, machine
+from fakes.machines import eight_h100 as eight_gpus
+from fakes.machines import machine
 from headway.config import BatchConfig, EmaConfig, OptimizerConfig, Recipe, RunConfig, Section, TrainConfig
 from headway.errors import PlanError
 from headway.machine.models import make_gpus, parse_wanted
@@ -49,9 +50,13 @@ def recipe(layers: int = 20) -> Recipe:
     )
 
 
+def eight_h100():
+    return machine(eight_gpus())
+
+
 def two_4090():
     count, model = parse_wanted("2x4090")
-    return replace(eight_h100(), gpus=make_gpus(count, model))
+    return machine(make_gpus(count, model))
 
 
 def planned(here, *, per_device=8, total=None, **sections):

@@ -16,7 +16,7 @@ import sys
 import time
 
 BEAT = struct.Struct("<8sqqqqqqddd")
-OWN = struct.Struct("<8sqqqqqqqq64s")
+OWN = struct.Struct("<8sqqqqqqqqq64s")
 OWN_AT = 512
 SIZE = 4096
 RANK_NAMES = ("HEADWAY_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "RANK_ID", "SLURM_PROCID")
@@ -47,6 +47,8 @@ class Page:
         self.pid, self.attempt = os.getpid(), attempt
         self.phase, self.steps = START, 0
         self.collectives = self.entered_ns = self.optimizers = self.numel = self.depth = 0
+        self.numel_before = -1
+        self.numels = {}
         self.name = b""
         self.is_live = True
         self.write()
@@ -68,6 +70,7 @@ class Page:
             self.collectives,
             self.entered_ns,
             self.numel,
+            self.numel_before,
             self.optimizers,
             now,
             self.name,
@@ -120,7 +123,7 @@ def write_error(page, path, kind, value, trace):
         "kind": "error",
         "type": kind.__name__,
         "text": str(value)[:TEXT_CHARS],
-        "traceback": "".join(traceback.format_exception(kind, value, trace))[-TRACEBACK_CHARS:],
+        "traceback": without_us(traceback, kind, value, trace)[-TRACEBACK_CHARS:],
         "step": page.steps,
         "pid": page.pid,
         "monotonic_ns": time.monotonic_ns(),
@@ -131,6 +134,18 @@ def write_error(page, path, kind, value, trace):
         os.replace(path + ".tmp", path)
     except OSError:
         pass  # a full disk: the traceback is in the output all the same
+
+
+def without_us(traceback, kind, value, trace):
+    """Return the traceback as text, our own wrapper left out of it."""
+    told = one = traceback.TracebackException(kind, value, trace)
+    for _ in range(10):
+        own = [frame for frame in one.stack if frame.filename != __file__]
+        one.stack = traceback.StackSummary.from_list(own)
+        one = one.__cause__ or one.__context__
+        if one is None:
+            break
+    return "".join(told.format())
 
 
 class Finder:
@@ -191,6 +206,8 @@ def watched(function, name, page):
         page.depth = 1
         page.collectives += 1
         page.name, page.numel = label, count(args, kwargs)
+        page.numel_before = page.numels.get(name, page.numel)
+        page.numels[name] = page.numel
         page.entered_ns = time.monotonic_ns()
         page.write()
         try:

@@ -18,8 +18,6 @@ from headway.recipes.rdt.reader import CAMERAS, LOW, DemoFiles, open_demos
 from headway.recipes.rdt.section import RdtSection
 
 DEMOS, HOLD_STEPS, LONGEST = 200, 8, 160
-BUMP_CHANCE = 0.06
-"""A step; so that demonstrations show how to come back from where no faultless one would ever be."""
 SYNTHETIC_SEED = 1_000_000
 """Scenes of demonstrations; trials and predictions draw theirs from small seeds, so that none is met twice."""
 _HASHED_PICTURES = 64
@@ -42,15 +40,12 @@ def write_synthetic(folder: Path, *, demos: int = DEMOS) -> None:
 
 def _write_demo(data: Any, name: str, task: int, seed: int) -> int:  # Any: h5py has no types
     """Record one demonstration, a few steps beyond success, as a person who lets go of the stick would."""
-    episode = world.TableWorld(task, seed)
-    dice = np.random.default_rng([seed, task])
+    episode = world.TableWorld(task, seed, is_midway=seed % 2 == 1)
     scenes: list[world.Scene] = []
     actions: list[Array] = []
     rewards: list[int] = []
     left = HOLD_STEPS
     while left and len(actions) < LONGEST:
-        if dice.random() < BUMP_CHANCE and left == HOLD_STEPS:
-            episode.bump()
         scenes.append(episode.scene)
         actions.append(world.show_way(episode))
         solved = episode.step(actions[-1])

@@ -69,6 +69,8 @@ class TableWorld:
     task: int
     seed: int
     horizon: int = 200
+    is_midway: bool = False
+    """Begin anywhere, also with the bowl in hand: demonstrations then show how to come back from any mistake."""
     scene: Scene = field(init=False)
     steps: int = field(init=False, default=0)
 
@@ -85,6 +87,11 @@ class TableWorld:
             drawer=draw(0.8, 1.0) * DRAWER_OPEN,
             bowl=np.array([draw(0.02, 0.16), draw(-0.16, 0.16), 0.02]),
         )
+        if self.is_midway:
+            hand = draw(_LOW, _HIGH)
+            has_bowl = self.task == 1 and draw() < 0.5
+            held = {"opening": 0.0, "is_held": True, "bowl": hand.copy()} if has_bowl else {}
+            self.scene = replace(self.scene, hand=hand, **held)
 
     @property
     def instruction(self) -> str:
@@ -100,13 +107,6 @@ class TableWorld:
         slip = self._rng.normal(size=3) * _SLIP * np.abs(a[:3]).max()
         self.scene = advance(self.scene, a, slip)
         return self.is_solved
-
-    def bump(self) -> None:
-        """Push the hand aside, as somebody who leans on the table does."""
-        aside = self._rng.uniform(-0.06, 0.06, size=3)
-        hand = np.minimum(np.maximum(self.scene.hand + aside, _LOW), _HIGH)
-        bowl = hand.copy() if self.scene.is_held else self.scene.bowl
-        self.scene = replace(self.scene, hand=hand, bowl=bowl)
 
     @property
     def is_solved(self) -> bool:
