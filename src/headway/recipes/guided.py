@@ -143,7 +143,7 @@ def _follow_steps(child: subprocess.Popen[bytes], run: RunDir, log: GuideLog, st
     told = 0
     while step_line is not None:
         is_over = child.poll() is not None
-        rows = read_metrics(run.metrics(0)) if run.metrics(0).exists() else {"step": []}
+        rows = read_metrics(run.metrics(0))
         for index, step in enumerate(rows["step"]):
             if step > told and int(step) % step_line.every == 0:
                 told = int(step)
