@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 MARK = "FAULT_BLAME_MARK"
 ODD = 1
 
-JOB = '''
+JOB = """
 import os, signal, sys, time
 import torch, torch.distributed as dist
 fault, rank, odd = sys.argv[1], int(os.environ["RANK"]), 1
@@ -85,7 +85,7 @@ for step in range(1, 13):
     optimizer.step(); optimizer.zero_grad()
     print(f"step {step}: loss {loss.item():.4f}", flush=True)
 dist.destroy_process_group()
-'''
+"""
 
 FAULTS: dict[str, set[str]] = {
     "exception": {"python-exception"},

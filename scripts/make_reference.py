@@ -32,6 +32,7 @@ _STAGES = {
     "plan": ("Plan", "计划"),
     "launch": ("Launch and supervision", "启动与监控"),
     "engine": ("Training", "训练"),
+    "mindspore": ("Training with MindSpore", "MindSpore 训练"),
     "checkpoint": ("Checkpoints", "检查点"),
     "diagnose": ("Why a rank failed", "rank 失败的原因"),
     "telemetry": ("Runs", "训练目录"),

@@ -41,8 +41,8 @@ def test_the_guides_training_commands_train_and_leave_what_the_guide_promises(pr
 
 
 def test_the_guides_own_mistake_is_refused_with_what_divides(project):
-    line = "./train_dual_gpu_enhanced.sh --device_batch_size=16 --total_batch_size=49152 --config=configs/dual_gpu/balanced.py"
-    done = run(project, line)
+    sizes = "--device_batch_size=16 --total_batch_size=49152"
+    done = run(project, f"./train_dual_gpu_enhanced.sh {sizes} --config=configs/dual_gpu/balanced.py")
     assert done.returncode == 4
     assert "--device_batch_size=12 --total_batch_size=49152" in done.stderr
 

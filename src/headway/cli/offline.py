@@ -103,9 +103,7 @@ def _ask(place: RunDir, request: dict[str, Any]) -> dict[str, Any]:
     is_mindspore = (stored["config"].get("task") or {}).get("framework") == "mindspore"
     module = "headway.engine.mindspore.offline" if is_mindspore else "headway.engine.offline"
     request = {**request, "run_dir": str(place.root), "lang": language()}
-    child = subprocess.run(
-        [python, "-P", "-m", module, json.dumps(request)], stdout=subprocess.PIPE, check=False
-    )
+    child = subprocess.run([python, "-P", "-m", module, json.dumps(request)], stdout=subprocess.PIPE, check=False)
     lines = child.stdout.decode("utf-8", "replace").strip().splitlines()
     if child.returncode != 0 or not lines:
         raise TrainError("cli/child-failed", code=child.returncode)

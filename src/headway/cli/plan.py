@@ -17,8 +17,10 @@ from headway.config import RunConfig
 from headway.machine import MachineReport, find_machine
 from headway.messages import say
 from headway.plan import (
+    SHARES,
     Model,
     Plan,
+    fill_memory,
     find_card,
     imagine,
     imagine_cards,
@@ -101,6 +103,13 @@ def show_variants(made: Plan, config: RunConfig, machine: MachineReport, model: 
         used, have = size(found.used_bytes), size(found.device_bytes)
         memory = say(f"plan/value-memory-{found.verdict}", used=used, have=have)
         table.add_row(one.change, memory, short(found.speed.samples_s) if found.speed else say("plan/value-none"))
+    for name, share in SHARES.items():
+        filled = fill_memory(made, config, machine, model, share)
+        if filled is not None:
+            changed, found = filled
+            memory = say("plan/value-memory-share", used=size(found.used_bytes), share=f"{share:.0%}", name=name)
+            change = f"batch.per_device={changed.micro_batch} batch.accumulation={changed.accumulation}"
+            table.add_row(change, memory, short(found.speed.samples_s) if found.speed else say("plan/value-none"))
     console.print(table)
     console.print()
     card = next((find_card(gpu) for gpu in machine.gpus if gpu.physical in made.gpus), None)

@@ -22,6 +22,9 @@ from headway.messages import say
 from headway.plan import Plan, look_ahead, make_plan
 from headway.telemetry import EventLog, RunDir, new_run_dir, write_json
 
+_OF_TORCH = ("machine/torch-missing", "machine/torch-cpu-build", "machine/torch-cannot-gpu")
+"""Findings that say nothing about a run that trains with MindSpore."""
+
 
 @command(
     "train",
@@ -64,7 +67,7 @@ def check_and_plan(loaded: LoadedConfig, console: Console, before: Plan | None =
     machine = inspect_machine(Path(loaded.config.out), config=loaded.config)
     if framework_of(loaded) == "mindspore":
         check_mindspore(read_mindspore(loaded.config.env.python))
-        others = tuple(finding for finding in machine.findings if not finding.code.startswith("machine/torch-"))
+        others = tuple(finding for finding in machine.findings if finding.code not in _OF_TORCH)
         machine = replace(machine, findings=others)
     show_machine(machine, console)
     stops = sum(finding.level == "stop" for finding in machine.findings)

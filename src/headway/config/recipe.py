@@ -55,7 +55,7 @@ class Recipe:
     baselines: Callable[[Any], Mapping[str, float]] | None = None
     """What constant answers score, from the task section: `{"unigram_bpb": 2.1}` stands beside the measure `bpb`."""
     shape: Callable[[Any], Mapping[str, Any]] | None = None
-    """The model's shape in the words of the planner's decoder family, from the task section; none: only a trace tells."""
+    """The model's shape in the words of the planner's decoder family, from the section; none: only a trace tells."""
     advise: Callable[[Situation], Warnings] | None = None
     """What works and is probably not wanted: traps that only this recipe knows of, shown with the plan."""
     prepare: str | None = None

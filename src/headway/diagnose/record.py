@@ -43,5 +43,7 @@ class Diagnosis:
     """Trying again from the last checkpoint may well go past it."""
     is_cascade: bool = False
     """Only the echo of another rank's end."""
+    is_hang: bool = False
+    """Nothing ended by itself: the ranks stood still and were ended by us."""
     evidence: str = ""
     """The line that decided it."""

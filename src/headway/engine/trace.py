@@ -69,12 +69,31 @@ class CudaCasts(TorchFunctionMode):
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:  # the signature is torch's own
         kwargs = kwargs or {}
+        if func in (torch.nn.functional.rms_norm, torch.rms_norm):
+            return FusedRmsNorm.apply(*args, *kwargs.values())
         if func in _CUDA_IN_FP32 and torch.is_autocast_enabled("cpu"):
             args = tuple(_widen(value) for value in args)
             kwargs = {name: _widen(value) for name, value in kwargs.items()}
             with torch.autocast("cpu", enabled=False):
                 return func(*args, **kwargs)
         return func(*args, **kwargs)
+
+
+class FusedRmsNorm(torch.autograd.Function):
+    """The norm as CUDA's one kernel does it, for fake tensors: it keeps its input alone, the CPU's every step."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: Any = None) -> Tensor:
+        """Return a tensor like the result."""
+        ctx.save_for_backward(x, x.new_empty((*x.shape[:-1], 1), dtype=torch.float32))
+        ctx.weight = weight
+        return torch.empty_like(x)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        """Return tensors like the gradients."""
+        x, _ = ctx.saved_tensors
+        return torch.empty_like(x), None, None if ctx.weight is None else torch.empty_like(ctx.weight), None
 
 
 def _widen(value: Any) -> Any:
@@ -150,7 +169,7 @@ def _arithmetic(plan: Plan) -> Iterator[None]:
     """Run forward in the plan's compute type, cast as its device casts."""
     device = torch.device("cpu")
     with ExitStack() as stack:
-        if plan.device == "cuda" and plan.precision != "fp32":
+        if plan.device == "cuda":
             stack.enter_context(CudaCasts())
         # fp16 has no CPU autocast everywhere; bf16 is as wide.
         name = "bf16" if plan.precision == "fp16" else plan.precision
@@ -177,10 +196,10 @@ def trace_step(stored: Mapping[str, Any], micro_batch: int) -> dict[str, Any]:
         for param in trained:
             if param.grad is not None:  # a view of its bucket
                 tracker.rename(param.grad, "gradients")
-        tracker.phase = "optimizer state"
+        tracker.phase = "optimizer-state"
         optimizers = make_optimizers(task.param_groups(model), layout)
         dealt = sum(_bytes(one) for kind in optimizers if isinstance(kind, Muon) for one, _ in kind.state().values())
-        tracker.phase = "moving average"
+        tracker.phase = "moving-average"
         ema = Ema(model, layout, config.ema) if config.ema.decay else None
         tracker.phase = "batch"
         moved = {name: torch.empty(value.shape, dtype=value.dtype) for name, value in batch.items()}

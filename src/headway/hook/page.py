@@ -31,7 +31,7 @@ class HookPage:
     numel: int
     """Elements of its tensor; -1: not known."""
     numel_before: int
-    """The same for the collective of that name before it."""
+    """The same number where a collective of that name had this size before; else -2."""
     optimizers: int
     moved_ns: int
     name: str

@@ -1,4 +1,4 @@
-"""Who uses which GPU and port of this machine: one small file a thing in a folder that all users share.
+"""Who uses which GPU of this machine: one small file a thing in a folder that all users share.
 
 A claim names its holder (user, pid, start time, boot). It is taken over only when that process is proven gone; a
 file that cannot be read counts as held. The lock is the file's own creation, so no two claims ever win.

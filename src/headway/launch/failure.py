@@ -32,7 +32,7 @@ def _headline(incident: Incident, lang: Language | None) -> str:
     text = diagnosis_text(incident.diagnosis, lang)
     code = incident.diagnosis.code
     # A hang's own text names the rank, and the signal that ended it was ours.
-    if incident.rank is None or code.startswith("diagnose/hang-"):
+    if incident.rank is None or incident.diagnosis.is_hang:
         return f"{text} [{code}]"
     where = say("launch/rank-failed", lang, rank=incident.rank, step=incident.step, how=_how(incident, lang), text=text)
     return f"{where} [{code}]"

@@ -26,6 +26,7 @@ _LOOK_S: Final = 0.5
 _WINDOW: Final = 32
 _FRAME: Final = re.compile(r'^  File "([^"]+)", line (\d+) in (.+)$', re.MULTILINE)
 _LIBRARY: Final = re.compile(r"/(?:site|dist)-packages/|/lib/python3\.\d+/|^<|/headway/hook/")
+_WAITS: Final = re.compile(r"/torch/(?:autograd/|nn/parallel/|distributed/|cuda/).* in _?(?:engine_run_)?(\w+)$")
 _STACK_BYTES: Final = 1 << 16
 
 Mark = tuple[object, ...]
@@ -150,14 +151,15 @@ class HangWatch:
         spent = _cpu_s(pid)
         state = ("0" if not pid else _state(pid)) or "Z"
         stack = _read_stack(self._run, rank) if pid and page is not None and state not in "Tt" else ()
+        inside = page.name if page is not None and page.entered_ns else _hidden_wait(stack)
         return RankView(
             rank=rank,
             state=state,
             step=max(page.steps if page else 0, told.step if told else 0),
             phase=_phase(page, beat.phase if beat is not None else None),
             collectives=page.collectives if page else None,
-            collective=page.name if page is not None and page.entered_ns and pid else None,
-            numel=page.numel if page else None,
+            collective=inside if pid else None,
+            numel=page.numel if page is not None and page.entered_ns else None,
             seconds=seconds,
             cpu_share=None if spent is None or seconds <= 0 else (spent - self._cpu.get(rank, spent)) / seconds,
             place=_own_place(stack),
@@ -182,6 +184,12 @@ def _read_stack(run: RunDir, rank: int) -> tuple[str, ...]:
         return ()
     current = text[text.rfind("Current thread") :] if "Current thread" in text else ""
     return tuple(f"{name}:{line} in {function}" for name, line, function in _FRAME.findall(current)[:40])
+
+
+def _hidden_wait(stack: tuple[str, ...]) -> str | None:
+    """Return where torch waits for other ranks in C++, which no wrapper sees: DDP within backward, a synchronize."""
+    found = _WAITS.search(stack[0]) if stack else None
+    return found[1] if found else None
 
 
 def _own_place(stack: tuple[str, ...]) -> str | None:

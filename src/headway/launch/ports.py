@@ -8,29 +8,51 @@ import socket
 from pathlib import Path
 from typing import Final
 
-from headway.launch.claims import Claims
-
 _LOWEST: Final = 20_000
 _RANGE: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _TRIES: Final = 200
 
 
-def choose_port(claims: Claims) -> int:
-    """Return a free port and claim it.
+class PortHold:
+    """A port chosen for one attempt.
 
-    The socket cannot be handed to a foreign program, so it is closed again. Below the range from which the kernel
-    takes ports for outgoing connections nobody else gets it by chance, and other runs of Headway see the claim.
+    The listening socket cannot be handed to a foreign program, so it is closed again. Below the range from which the
+    kernel takes ports for outgoing connections nobody else gets it by chance, and other runs of Headway, of any user,
+    see a name in the abstract socket space, which ends with its holder and leaves no file.
     """
-    highest = _first_ephemeral() - 1
-    choices = random.Random()
-    for _ in range(_TRIES):
-        port = choices.randint(_LOWEST, max(_LOWEST + 100, highest))
-        if not _is_free(port):
-            continue
-        if claims.take(f"port-{port}") is None:
-            return port
-    with socket.create_server(("127.0.0.1", 0)) as listener:  # a crowded machine: whatever the kernel has
-        return int(listener.getsockname()[1])
+
+    def __init__(self) -> None:
+        self._mark: socket.socket | None = None
+        self.port = 0
+
+    def renew(self) -> int:
+        """Let go of the port before and return another one."""
+        self.release()
+        highest = max(_LOWEST + 100, _first_ephemeral() - 1)
+        for _ in range(_TRIES):
+            port = random.randint(_LOWEST, highest)
+            if port != self.port and _is_free(port) and (mark := _mark(port)) is not None:
+                self._mark, self.port = mark, port
+                return port
+        with socket.create_server(("127.0.0.1", 0)) as listener:  # a crowded machine: whatever the kernel has
+            self.port = int(listener.getsockname()[1])
+        return self.port
+
+    def release(self) -> None:
+        """Let go of the port."""
+        if self._mark is not None:
+            self._mark.close()
+            self._mark = None
+
+
+def _mark(port: int) -> socket.socket | None:
+    mark = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        mark.bind(f"\0headway-port-{port}")
+    except OSError:
+        mark.close()
+        return None
+    return mark
 
 
 def _is_free(port: int) -> bool:

@@ -16,14 +16,13 @@ from headway.diagnose import Diagnosis, ExitStatus
 from headway.hook import read_error
 from headway.launch.attempt import DRAIN_BYTES, Attempt, OutputTargets, RankProcess, fork_attempt
 from headway.launch.blame import evidence_window_s, incident_facts
-from headway.launch.claims import Claims
 from headway.launch.hangs import HangWatch
 from headway.launch.job import Job
 from headway.launch.lease import RENEW_S, Lease
 from headway.launch.oom import count_oom_kills
 from headway.launch.outcome import BarObserver, Incident, Observer, Outcome, SilentObserver, State
 from headway.launch.output import AppendFile, merge_lines
-from headway.launch.ports import choose_port
+from headway.launch.ports import PortHold
 from headway.launch.processes import descendants, kill_all, sweep
 from headway.launch.progress import RestartBudget, StallWatch
 from headway.launch.signals import SignalInbox
@@ -56,7 +55,7 @@ class Supervisor:
         self._steps = self._committed or 0
         self._budget = RestartBudget(job.restarts, self._committed)
         self._stall = StallWatch()
-        self._claims = Claims(job.run.name)
+        self._port = PortHold()
         foreign = ForeignWatch(job.run) if job.foreign is not None else None
         self._watch_ranks: Watch = foreign or HeartbeatWatch(job.run)
         self._hangs = HangWatch(job, foreign) if foreign is not None else None
@@ -95,7 +94,7 @@ class Supervisor:
             self._attempt.close()
         self.nursery.close()
         self._watch_ranks.close()
-        self._claims.release()
+        self._port.release()
         self._selector.close()
         self._targets.merged.close()
 
@@ -362,10 +361,7 @@ class Supervisor:
     def _begin_attempt(self) -> None:
         self._number += 1
         self._attempts += 1
-        port = None
-        if self._job.foreign is not None:
-            self._claims.release("port-")
-            port = choose_port(self._claims)
+        port = self._port.renew() if self._job.foreign is not None else None
         self._watch_ranks.begin(self._number)
         self._attempt = fork_attempt(self._job, self._number, self.nursery, self._targets, count_oom_kills(), port)
         self._lease.record(self._number)

@@ -10,7 +10,7 @@ from typing import Final
 from headway.diagnose import Diagnosis, ExitStatus, classify, find_last_words
 from headway.hook import read_error
 from headway.launch.attempt import Attempt, RankProcess
-from headway.launch.blame import EVIDENCE_S, make_incident, own_failures
+from headway.launch.blame import make_incident, own_failures
 from headway.launch.job import Job
 from headway.launch.outcome import Incident
 from headway.launch.progress import RestartBudget
@@ -89,6 +89,7 @@ def _judge_hang(scene: Scene, budget: RestartBudget) -> Verdict:
         facts=hang.facts(),
         is_transient=scene.job.foreign.on_hang == "restart",
         evidence=f"{hang.seconds:.0f} s",
+        is_hang=hang.kind != "early-exit",
     )
     view = next((view for view in hang.views if view.rank == hang.rank), hang.views[0])
     process = next((rank for rank in scene.attempt.ranks if rank.rank == hang.rank), scene.attempt.ranks[0])
@@ -146,9 +147,10 @@ def _find_cause(scene: Scene, failures: list[RankProcess]) -> _Cause:
         if not diagnosis.is_cascade:
             return _Cause(process=rank, rank=_shown_rank(scene, rank), diagnosis=diagnosis)
     first, diagnosis = found[0]
-    early = [rank for rank in scene.attempt.ranks if _left_at(scene, rank) <= _time(first) + EVIDENCE_S]
+    early = [rank for rank in scene.attempt.ranks if _left_at(scene, rank) < math.inf]
     if early:
-        # All that failed had lost somebody, and somebody had left before: that is who.
+        # All that failed had lost somebody, and somebody had left: that is who. Clocks do not help here, for a
+        # process closes its connections long before it is gone.
         left = min(early, key=lambda rank: _left_at(scene, rank))
         gone = Diagnosis(kind="early-exit", code="diagnose/early-exit", is_transient=False, evidence=diagnosis.evidence)
         return _Cause(process=left, rank=left.rank, diagnosis=gone, traceback="")
@@ -156,11 +158,13 @@ def _find_cause(scene: Scene, failures: list[RankProcess]) -> _Cause:
 
 
 def _has_left(scene: Scene, rank: RankProcess) -> bool:
-    """Say whether the rank's Python had ended in good order and only its native libraries crashed on the way out.
+    """Say whether the rank's Python had ended in good order, and it crashed, or we killed it, on its way out.
 
     That happens to a rank that leaves while others still talk to it: it is the cause, but its crash is not.
     """
-    if rank.status is None or rank.status.signal != signal.SIGABRT or rank.error is not None:
+    if rank.status is None or rank.error is not None:
+        return False
+    if rank.status.signal != signal.SIGABRT and not (rank.is_stopped_by_us and rank.status.signal == signal.SIGKILL):
         return False
     beat = read_beat(scene.job.run.heartbeat(rank.rank))
     return beat is not None and beat.attempt == scene.attempt.number and beat.phase == "ended"
@@ -175,7 +179,7 @@ def _left_at(scene: Scene, rank: RankProcess) -> float:
 
 
 def _find_changed(scene: Scene) -> RankProcess | None:
-    """Return the one rank whose last collective had another size than the one before it."""
+    """Return the one rank whose last collective had a size it had never had before."""
     pages = [(rank, scene.watch.page(rank.rank)) for rank in scene.attempt.ranks]
     changed = [rank for rank, page in pages if page is not None and page.numel != page.numel_before]
     return changed[0] if len(changed) == 1 else None
@@ -221,10 +225,6 @@ def _seen_ranks(scene: Scene) -> list[int]:
 def _shown_rank(scene: Scene, rank: RankProcess) -> int | None:
     assert scene.job.foreign is not None
     return rank.rank if scene.job.foreign.mode == "native" else None
-
-
-def _time(rank: RankProcess) -> float:
-    return rank.failed_at or 0.0
 
 
 def _own_exit_code(rank: RankProcess) -> int:

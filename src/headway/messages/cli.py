@@ -75,9 +75,7 @@ Example:
         en="{folder} is ready: the commands of the {recipe} guide work there",
         zh="{folder} 已就绪：{recipe} 指南里的命令可以在其中原样运行",
     ),
-    "cli/line-adopt": Text(
-        en="understand an old launch line, script or guide", zh="读懂旧的启动命令、脚本或指南"
-    ),
+    "cli/line-adopt": Text(en="understand an old launch line, script or guide", zh="读懂旧的启动命令、脚本或指南"),
     "cli/line-completion": Text(en="shell completion for bash, zsh, fish", zh="bash、zsh、fish 的命令补全"),
     # options that several commands have
     "cli/option-help": Text(en="show this help", zh="显示本帮助"),

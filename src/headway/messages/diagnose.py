@@ -197,7 +197,7 @@ TEXTS: dict[str, Text] = {
         en="ended with exit code 0, made an optimizer and never took a step",
         zh="以退出码 0 结束，创建了优化器却一步都没有训练",
         en_hint="check the number of epochs and the size of the data; a program that need not train: --no-training",
-        zh_hint="检查轮数与数据量；本来就不训练的程序请加 --no-training",
+        zh_hint="检查轮数与数据量；本来就不训练的程序加 --no-training",
     ),
     "diagnose/hang-rank-stopped": Text(
         en="rank {rank} has been stopped by a signal (SIGSTOP)",

@@ -60,7 +60,7 @@ CHINESE: dict[str, str] = {
     "save.keep_best": "保留验证结果最好的检查点。",
     "ema": "权重的滑动平均。",
     "ema.decay": "滑动平均的衰减；不设则不保留滑动平均。",
-    "ema.power": "衰减按 `1 - (1 + step / ema.inv_gamma) ** -power` 升高，同 RDT；不设则按 `(1 + step) / (10 + step)`。",
+    "ema.power": "衰减按 `1 - (1 + step / inv_gamma) ** -power` 升高，同 RDT；不设则按 `(1 + step) / (10 + step)`。",
     "ema.inv_gamma": "配合 ema.power，把升高过程拉长到更多步。",
     "ema.update_after": "配合 ema.power，在前多少步内平均值就等于权重本身。",
     "ema.min": "配合 ema.power，升高过程中衰减的最小值。",

@@ -37,7 +37,7 @@ TEXTS: dict[str, Text] = {
         zh="MindSpore 编译计算图失败：{why}",
         en_hint="run line by line to see the place: task.graph_mode=false; task.dump=true keeps the graphs in the run"
         " directory",
-        zh_hint="逐行运行以定位：task.graph_mode=false；task.dump=true 会把计算图保存在运行目录中",
+        zh_hint="逐行运行以定位：task.graph_mode=false；task.dump=true 会把计算图保存在训练目录中",
     ),
     "mindspore/package": Text(
         en="a package of MindSpore is missing: {why}",

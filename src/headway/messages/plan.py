@@ -166,6 +166,7 @@ TEXTS: dict[str, Text] = {
     "plan/value-memory-fits": Text(en="{used} of {have}: fits", zh="{used} / {have}：放得下"),
     "plan/value-memory-tight": Text(en="{used} of {have}: tight", zh="{used} / {have}：紧张"),
     "plan/value-memory-will-not-fit": Text(en="{used} of {have}: will not fit", zh="{used} / {have}：放不下"),
+    "plan/value-memory-share": Text(en="{used}: {name}, below {share}", zh="{used}：{name}，不超过 {share}"),
     "plan/value-rate": Text(en="{rate} samples/s", zh="{rate} 样本/秒"),
     "plan/value-rate-tokens": Text(en="{rate} samples/s, {tokens} tokens/s", zh="{rate} 样本/秒，{tokens} token/秒"),
     "plan/from-trace": Text(en="traced, peak in {moment}", zh="追踪所得，峰值在 {moment} 阶段"),

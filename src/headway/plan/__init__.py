@@ -2,9 +2,11 @@
 
 from headway.plan.batch import Batch, BatchWish, keep_total, resolve_batch, suggest_batches, write_batch
 from headway.plan.forecast import (
+    SHARES,
     Forecast,
     Model,
     Variant,
+    fill_memory,
     find_card,
     foresee,
     imagine,
@@ -19,6 +21,7 @@ from headway.plan.schedule import LrSchedule, draw_curve, lr_at, lr_factor, make
 from headway.plan.words import label_text, origin_text, value_text
 
 __all__ = [
+    "SHARES",
     "Batch",
     "BatchWish",
     "Forecast",
@@ -29,6 +32,7 @@ __all__ = [
     "PlanWarning",
     "Variant",
     "draw_curve",
+    "fill_memory",
     "find_card",
     "foresee",
     "imagine",

@@ -35,6 +35,8 @@ class Decoder:
     tied: bool = False
     """Input and output share one embedding."""
     qk_norm: bool = False
+    softcap: bool = False
+    """Logits go through a tanh, which keeps them once more."""
     one_qkv: bool = False
     """Queries, keys and values come from one matrix: keeping the values keeps all three."""
     expand_kv: bool = False
@@ -113,6 +115,9 @@ def _keep_norms(shape: Decoder, work: Work, stream: float) -> Iterator[tuple[str
         yield "normed, before the gain", norms * stream * one
     if not _frozen(work):
         yield "norm outputs", norms * stream * one
+        if (work.stream_bytes or one) > one and not shape.one_qkv and not work.compiled:
+            # Autocast remembers casts of weights, not of inputs: queries, keys and values each cast their own.
+            yield "casts of keys' and values' input", 2 * stream * one
 
 
 def _keep_attention(shape: Decoder, work: Work, q: float, kv: float) -> Iterator[tuple[str, float]]:
@@ -156,7 +161,7 @@ def logit_bytes(shape: Decoder, work: Work) -> float:
         # Megatron: bf16 logits, fp32 softmax kept, and its gradient in place.
         return vocab * (work.compute_bytes + 4)
     # fp32 copy, log-softmax, its gradient; the compute-type logits are gone by then.
-    return vocab * 12
+    return vocab * (16 if shape.softcap else 12)
 
 
 def block_flops(shape: Decoder, seq_len: int, *, window: int | None = None) -> float:

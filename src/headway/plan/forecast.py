@@ -299,6 +299,39 @@ def imagine_cards(plan: Plan, config: RunConfig, model: Model) -> Iterator[tuple
             yield card, memory.judge(card.memory_bytes), hurry(plan, config, model, card)
 
 
+_MOST = 1 << 14
+"""Samples of a micro-batch beyond which nobody searches."""
+SHARES = {"conservative": 0.5, "balanced": 0.7, "aggressive": 0.9}
+"""Share of a device's memory that each kind of preset may fill."""
+
+
+def fill_memory(
+    plan: Plan, config: RunConfig, machine: MachineReport, model: Model, share: float
+) -> tuple[Plan, Forecast] | None:
+    """Return the plan with the largest micro-batch below a share of the memory, as near the total as that allows."""
+    each = plan.micro_batch * plan.accumulation
+
+    def at(micro: int) -> tuple[Plan, Forecast]:
+        accumulation = max(1, round(each / micro))
+        samples = micro * accumulation * plan.world_size
+        changed = replace(plan, micro_batch=micro, accumulation=accumulation, batch_samples=samples)
+        return changed, foresee(changed, config, machine, model)
+
+    def fits(micro: int) -> bool:
+        _, found = at(micro)
+        return found.used_bytes <= share * found.device_bytes
+
+    if not fits(1):
+        return None
+    low, high = 1, 2
+    while fits(high) and high < _MOST:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return at(low)
+
+
 def largest_micro_batch(plan: Plan, config: RunConfig, machine: MachineReport, model: Model) -> Plan | None:
     """Return the plan with the largest micro-batch that fits and keeps the effective batch, or none."""
     each = plan.micro_batch * plan.accumulation

@@ -79,7 +79,7 @@ def weigh_decoder(shape: Decoder, work: Work, *, params: int | None = None, rank
         work,
         weights=held,
         trained=trained,
-        kept={"activations": kept + stream, "logits and loss": logits},
+        kept={"activations": kept + stream, "logits-and-loss": logits},
         gathered=_gathered(shape, work),
         ranks=ranks,
     )
@@ -107,12 +107,12 @@ def peak_of(
     states = 0.0 if work.host_states else trained * (work.state_bytes + work.master_bytes) / work.shard_states
     always = {
         "weights": weights / work.shard_weights,
-        "optimizer state": states,
-        "moving average": trained * work.average_bytes / work.shard_states,
-        "gathered weights": gathered,
+        "optimizer-state": states,
+        "moving-average": trained * work.average_bytes / work.shard_states,
+        "gathered-weights": gathered,
         "workspace": WORKSPACE_BYTES,
     }
-    casts = {"weights in compute type": weights / work.weight_bytes * work.compute_bytes} if work.cast_weights else {}
+    casts = {"weights-in-compute-type": weights / work.weight_bytes * work.compute_bytes} if work.cast_weights else {}
     stay = grads + buckets if work.accumulation > 1 or buckets else 0.0
     backward = {**always, **casts, "gradients": 0.0 if work.step_in_backward else stay, **kept}
     step = {**always, "gradients": 0.0 if work.step_in_backward else grads + buckets}
@@ -131,7 +131,7 @@ def weigh_loading(weights: float, *, ranks: int, whole: float) -> MemoryForecast
     Args:
         whole: bytes of the largest unit that is whole while it is cut (both embeddings).
     """
-    parts = {"weights": weights, "shard": weights / ranks, "gathered weights": whole, "workspace": WORKSPACE_BYTES}
+    parts = {"weights": weights, "shard": weights / ranks, "gathered-weights": whole, "workspace": WORKSPACE_BYTES}
     return MemoryForecast(parts=parts, moment="load", ranks=ranks)
 
 

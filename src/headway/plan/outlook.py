@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from headway.config import Recipe, RunConfig
 from headway.errors import PlanError
 from headway.machine import MachineReport
+from headway.messages import say
 from headway.plan.forecast import (
     Forecast,
     Model,
@@ -124,13 +125,18 @@ def _refuse(plan: Plan, config: RunConfig, machine: MachineReport, model: Model,
         used=size(forecast.used_bytes),
         have=size(forecast.device_bytes),
         micro=plan.micro_batch,
-        most=", ".join(f"{name} {size(held)}" for name, held in parts[:3]),
+        most=", ".join(f"{say(holder_code(name))} {size(held)}" for name, held in parts[:3]),
         choices="\n".join(lines),
     )
+
+
+def holder_code(name: str) -> str:
+    """Return the message code of a part of the memory."""
+    return f"plan/holder-{name}"
 
 
 def list_holders(forecast: Mapping[str, Any]) -> list[tuple[str, int]]:
     """Return who holds a rank's memory, the most first, down to what the driver shows."""
     parts = sorted(forecast["parts"].items(), key=lambda part: -part[1])
     rest = forecast["used_bytes"] - forecast["allocated_bytes"]
-    return [*((name.replace(" ", "-"), held) for name, held in parts), ("outside", rest)]
+    return [*parts, ("outside", rest)]

@@ -101,13 +101,13 @@ def weigh_trace(trace: Trace, plan: Plan) -> MemoryForecast:
     parts["temporaries"] = parts.pop("backward", 0.0) + parts.pop("step", 0.0)
     ranks = plan.world_size
     if plan.strategy == "fsdp" and ranks > 1:
-        for name in ("weights", "gradients", "optimizer state", "moving average"):
+        for name in ("weights", "gradients", "optimizer-state", "moving-average"):
             parts[name] = parts.get(name, 0.0) / ranks
         one = 0.5 if plan.precision != "fp32" else 1.0
-        parts["gathered weights"] = (2 * trace.largest_block_bytes + trace.rest_bytes) * one
+        parts["gathered-weights"] = (2 * trace.largest_block_bytes + trace.rest_bytes) * one
         parts["gradients"] += trace.largest_block_bytes  # one block's, whole, before they are cut
     elif ranks > 1:
-        parts["optimizer state"] -= trace.dealt_bytes * (1 - 1 / ranks)
+        parts["optimizer-state"] -= trace.dealt_bytes * (1 - 1 / ranks)
     return MemoryForecast(
         parts={name: size for name, size in parts.items() if size > 0}, moment=trace.moment, ranks=ranks
     )

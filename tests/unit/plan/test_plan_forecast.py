@@ -139,8 +139,8 @@ def test_muon_and_a_moving_average_change_what_is_held():
     first = foresee(adam, loaded.config, here, model).memory.parts
     other = loaded.config.model_copy(update={"optimizer": OptimizerConfig(name="muon"), "ema": EmaConfig(decay=0.99)})
     second = foresee(adam, other, here, model).memory.parts
-    assert second["optimizer state"] < first["optimizer state"]
-    assert second["moving average"] > 0
+    assert second["optimizer-state"] < first["optimizer-state"]
+    assert second["moving-average"] > 0
 
 
 def test_holders_have_words_and_end_with_what_is_outside():
@@ -157,7 +157,7 @@ def test_checkpoints_on_disk_are_those_that_stay_and_the_one_being_written():
 
 
 def trace(micro_batch: int, kept: int) -> Trace:
-    parts = {"weights": 400, "gradients": 400, "optimizer state": 800, "activations": kept, "backward": 10}
+    parts = {"weights": 400, "gradients": 400, "optimizer-state": 800, "activations": kept, "backward": 10}
     return Trace(
         micro_batch=micro_batch,
         peak_bytes=sum(parts.values()),
@@ -189,9 +189,9 @@ def test_a_trace_of_one_rank_is_laid_over_many():
     replicated = weigh_trace(trace(8, 2000), made)
     sharded = weigh_trace(trace(8, 2000), replace(made, strategy="fsdp"))
     assert replicated.parts["weights"] == 400
-    assert replicated.parts["optimizer state"] == 400 + 400 / 8  # Muon's half is dealt out
+    assert replicated.parts["optimizer-state"] == 400 + 400 / 8  # Muon's half is dealt out
     assert sharded.parts["weights"] == 50
-    assert sharded.parts["gathered weights"] == (2 * 40 + 100) / 2
+    assert sharded.parts["gathered-weights"] == (2 * 40 + 100) / 2
 
 
 def test_the_traced_sizes_bracket_the_plan():

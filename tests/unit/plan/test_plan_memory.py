@@ -55,8 +55,8 @@ def test_sharding_cuts_states_and_gathers_blocks():
     whole = weigh_decoder(shape, BF16)
     cut = weigh_decoder(shape, replace(BF16, shard_weights=8, shard_grads=8, shard_states=8), ranks=8)
     assert cut.parts["weights"] == whole.parts["weights"] / 8
-    assert cut.parts["optimizer state"] == whole.parts["optimizer state"] / 8
-    assert cut.parts["gathered weights"] > 0
+    assert cut.parts["optimizer-state"] == whole.parts["optimizer-state"] / 8
+    assert cut.parts["gathered-weights"] > 0
 
 
 def test_frozen_weights_have_no_gradient_and_keep_fewer_inputs():

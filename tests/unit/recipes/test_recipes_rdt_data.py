@@ -6,8 +6,8 @@ import h5py
 import numpy as np
 import pytest
 import torch
-from fakes.rdt_demos import make_section, write_demos
 
+from fakes.rdt_demos import make_section, write_demos
 from headway.errors import CheckError
 from headway.recipes.rdt import slots
 from headway.recipes.rdt.build import cut_chunk

@@ -38,6 +38,14 @@ def test_six_crooked_numbers_still_give_a_rotation():
     assert np.allclose(matrix @ matrix.T, np.eye(3)) and np.linalg.det(matrix) == pytest.approx(1)
 
 
+@pytest.mark.parametrize("six", [[0.0] * 6, [0, 0, 0, 0, 1, 0], [1, 0, 0, 2, 0, 0], [0, 1, 0, 0, 3, 0]])
+def test_six_numbers_that_name_no_rotation_still_give_one(six):
+    matrix = matrix_of_six(six)
+    assert np.allclose(matrix @ matrix.T, np.eye(3)) and np.linalg.det(matrix) == pytest.approx(1)
+    if not any(six):
+        assert np.array_equal(matrix, np.eye(3)), "an untrained model, which answers zeros, does not turn the hand"
+
+
 def test_half_turns_survive():
     for axis in np.eye(3):
         found = axis_angle_of_matrix(matrix_of_axis_angle(axis * np.pi))

@@ -3,9 +3,9 @@ import json
 import numpy as np
 import pytest
 import torch
-from fakes.rdt_demos import SMALL, make_section, make_small_task, write_demos
 from pydantic import ValidationError
 
+from fakes.rdt_demos import SMALL, make_section, make_small_task, write_demos
 from headway.config import RunConfig
 from headway.errors import CheckError, ConfigError
 from headway.recipes.rdt import slots

@@ -63,7 +63,7 @@ def lay_out_shard(arrays: Mapping[str, Array]) -> Shard:
     for name, span in spans.items():
         data[span.start : span.end] = np.ascontiguousarray(arrays[name]).reshape(-1).view(np.uint8)
     boxes = {name: Box(name, tuple(value.shape), (0,) * value.ndim) for name, value in arrays.items()}
-    return Shard(boxes=boxes, spans=spans, data=memoryview(data))
+    return Shard(boxes=boxes, spans=spans, data=data.data)
 
 
 def read_arrays(path: Path, manifest: Manifest, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Array]:

@@ -13,6 +13,8 @@ DATA, FORWARD, BACKWARD, OPTIMIZER, EVAL, SAVE, STOPPING, ENDED = (
 )
 COMM = len(PHASES)
 _PARTS = (DATA, FORWARD, BACKWARD, COMM, OPTIMIZER, SAVE, EVAL)
+Parts = tuple[float, float, float, float, float, float, float]
+"""Seconds of data, forward, backward, comm, optimizer, save and eval."""
 
 
 class Meter:
@@ -33,7 +35,7 @@ class Meter:
         if phase != COMM:
             self._beat.beat(phase)
 
-    def end_step(self, step: int, samples: int, loss: float, lr: float) -> tuple[float, list[float]]:
+    def end_step(self, step: int, samples: int, loss: float, lr: float) -> tuple[float, Parts]:
         """Say that a step is finished; return its duration and how it splits."""
         self.enter(DATA)
         spent, took = self._spent, self._last - self._started
@@ -42,7 +44,7 @@ class Meter:
         first, had = self._recent[0]
         rate = (samples - had) / (self._last - first) if self._last > first else 0.0
         self._beat.beat(DATA, step, samples, loss, lr, rate)
-        return took, [spent[part] for part in _PARTS]
+        return took, tuple(spent[part] for part in _PARTS)  # type: ignore[return-value]  # seven, as Parts
 
     def pause(self) -> None:
         """Leave what came just now out of the speed."""

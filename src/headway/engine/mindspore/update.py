@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any  # MindSpore's primitives are untyped
 
 import mindspore as ms
 import numpy as np
@@ -17,25 +18,40 @@ _square, _add, _reduce, _move = (ops.MultitypeFuncGraph(name) for name in ("squa
 
 
 @_square.register("Tensor")
-def _square_one(grad):
+def _square_one(grad: Tensor) -> Tensor:
     """Return a gradient's sum of squares."""
     return ops.square(grad.astype(ms.float32)).sum()
 
 
 @_add.register("Tensor", "Tensor")
-def _add_one(one, other):
+def _add_one(one: Tensor, other: Tensor) -> Tensor:
     """Return the sum of two gradients."""
     return one + other
 
 
 @_reduce.register("Function", "Tensor")
-def _reduce_one(all_reduce, grad):
+def _reduce_one(all_reduce: Any, grad: Tensor) -> Tensor:
     """Return a gradient's sum over the ranks."""
     return all_reduce(grad)
 
 
 @_move.register("Function", *["Tensor"] * 7, "Number", "Number", *["Tensor"] * 4)
-def _move_one(adam, factor, power1, power2, lr, beta1, beta2, eps, l2, shrink, grad, param, first, second):
+def _move_one(
+    adam: Any,
+    factor: Tensor,
+    power1: Tensor,
+    power2: Tensor,
+    lr: Tensor,
+    beta1: Tensor,
+    beta2: Tensor,
+    eps: Tensor,
+    l2: float,
+    shrink: float,
+    grad: Tensor,
+    param: Tensor,
+    first: Tensor,
+    second: Tensor,
+) -> bool:
     """Move one parameter; either kind of decay may be 0."""
     grad = grad * factor + l2 * param
     # The decay comes before the move: the move waits for the gradient, and the gradient for the decay.

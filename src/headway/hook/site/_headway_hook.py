@@ -206,8 +206,10 @@ def watched(function, name, page):
         page.depth = 1
         page.collectives += 1
         page.name, page.numel = label, count(args, kwargs)
-        page.numel_before = page.numels.get(name, page.numel)
-        page.numels[name] = page.numel
+        seen = page.numels.setdefault(name, set())
+        page.numel_before = page.numel if page.numel in seen or page.collectives < 3 else -2
+        if len(seen) < 1000:
+            seen.add(page.numel)
         page.entered_ns = time.monotonic_ns()
         page.write()
         try:

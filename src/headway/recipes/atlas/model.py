@@ -70,7 +70,9 @@ class GeometryExtractor(nn.Module):
         width = features + (size.point_features[-1] if size.use_pointnet else 0)
         self.pose_proj: nn.Module | None = None
         if size.use_pose:
-            self.pose_proj = nn.Sequential(nn.Linear(9, size.pose_features), nn.LayerNorm(size.pose_features), nn.GELU())
+            self.pose_proj = nn.Sequential(
+                nn.Linear(9, size.pose_features), nn.LayerNorm(size.pose_features), nn.GELU()
+            )
             width += size.pose_features
         self.out = nn.Linear(width, size.geom_dim)
 

@@ -20,9 +20,9 @@ PHRASES = ("reach the {colour} block", "move to the {colour} block", "go to {col
 _TURNS = np.array([[0.2, 0.0, -0.2], [-0.2, 0.2, 0.0], [0.0, -0.2, 0.2]])
 """Small rotation that goes with each colour."""
 
-GAIN, REACH = 2.0, 0.15
+GAIN, REACH = 2.0, 0.2
 """Action for each unit of distance, and distance a full action moves."""
-RADIUS, HEIGHT_SLACK = 0.08, 0.12
+RADIUS, HEIGHT_SLACK = 0.12, 0.15
 """How near, across and in height, the gripper may close on a block."""
 _WRIST_VIEW = 0.4
 """Width of the table the wrist camera sees."""
@@ -107,5 +107,5 @@ def play_episode(rng: np.random.Generator, target: int, frames: int) -> list[tup
     for _ in range(frames):
         action = expert_action(scene)
         played.append((scene, action))
-        scene = move(scene, action + np.append(rng.normal(0, 0.4, 3), np.zeros(4)))
+        scene = move(scene, action + np.append(rng.normal(0, 0.25, 3), np.zeros(4)))
     return played

@@ -276,5 +276,9 @@ class Vggt(nn.Module):
             elif name.endswith(("pos_embed", "token", "tokens")):
                 weight.normal_(generator=dice)
             else:
-                fan_in = weight[0].numel() if "resize_layers.0" not in name and "resize_layers.1" not in name else len(weight)
+                fan_in = (
+                    weight[0].numel()
+                    if "resize_layers.0" not in name and "resize_layers.1" not in name
+                    else len(weight)
+                )
                 weight.normal_(std=fan_in**-0.5, generator=dice)

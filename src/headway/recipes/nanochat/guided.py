@@ -49,7 +49,8 @@ def _train(log: guided.GuideLog, config: Path, words: Sequence[str], *, is_full:
     _say(log, "INFO", guided.size_line(is_full, "depth 4"))
     _say(log, "INFO", say("nanochat/guide-start", config=config, log=log.path))
     # The guide's numbers are checked on the guide's two devices even where a smaller model is trained.
-    code = subprocess.call(guided.headway("plan", str(config), *words, *([] if guided.has_gpu() else ["cpus=2"])), stdout=2)
+    ranks = [] if guided.has_gpu() else ["cpus=2"]
+    code = subprocess.call(guided.headway("plan", str(config), *words, *ranks), stdout=2)
     if code:
         return code
     _say(log, "SUCCESS", say("nanochat/guide-config-fine"))

@@ -58,9 +58,17 @@ def six_of_matrix(matrices: npt.ArrayLike) -> Array:
 
 
 def matrix_of_six(six: npt.ArrayLike) -> Array:
-    """Return the rotation nearest in the sense of Gram and Schmidt: any six numbers that are not parallel will do."""
+    """Return the rotation nearest in the sense of Gram and Schmidt. Numbers that name none, as zeros, give no turn."""
     s = np.asarray(six, np.float64)
-    x = s[..., :3] / np.linalg.norm(s[..., :3], axis=-1, keepdims=True)
-    y = s[..., 3:] - (x * s[..., 3:]).sum(-1, keepdims=True) * x
-    y = y / np.linalg.norm(y, axis=-1, keepdims=True)
+    x = _unit(s[..., :3], [1.0, 0.0, 0.0])
+    across = s[..., 3:] - (x * s[..., 3:]).sum(-1, keepdims=True) * x
+    # Any direction across x will do where the second column has none.
+    spare = np.where(np.abs(x[..., 1:2]) < 0.9, [0.0, 1.0, 0.0], [0.0, 0.0, 1.0])
+    spare = spare - (x * spare).sum(-1, keepdims=True) * x
+    y = _unit(across, spare / np.linalg.norm(spare, axis=-1, keepdims=True))
     return np.stack([x, y, np.cross(x, y)], axis=-1)
+
+
+def _unit(vectors: Array, spare: npt.ArrayLike) -> Array:
+    length = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.where(length > 1e-6, vectors / np.maximum(length, 1e-6), spare)

@@ -198,7 +198,7 @@ def show_way(world: TableWorld) -> Array:
     """Return what the demonstrator does now: it sees the scene itself and has no memory."""
     now = world.scene
     goal, yaw, grip = _aim_drawer(now) if world.task == 0 else _aim_bowl(now)
-    move = np.minimum(np.maximum((goal - now.hand) / (2.5 * STEP_M), -1), 1)
+    move = np.minimum(np.maximum((goal - now.hand) / (4 * STEP_M), -1), 1)
     turn = min(0.2, max(-0.2, (yaw - now.yaw) / (4 * STEP_RAD)))
     return np.array([*move, 0.0, 0.0, turn, grip])
 

@@ -142,7 +142,7 @@ class Lstm(nn.Cell):
         self.first = ops.LSTM(inputs, half, 1, True, False, 0.0)
         self.second = ops.LSTM(hidden, half, 1, True, False, 0.0)
 
-    def _one(self, lstm: object, x_LBC: Tensor, weights: tuple[Tensor, ...]) -> Tensor:
+    def _one(self, lstm: nn.Cell, x_LBC: Tensor, weights: tuple[Tensor, ...]) -> Tensor:
         # The fused operator takes all weights as one column, with the two biases already added.
         columns = (weights[0].reshape(-1), weights[1].reshape(-1), weights[2] + weights[3])
         flat = ops.cat(columns).reshape(-1, 1, 1)

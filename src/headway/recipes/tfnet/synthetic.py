@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -110,7 +110,7 @@ def _write_frames(folder: Path, frames: Iterator[NDArray[np.uint8]]) -> None:
         Image.fromarray(frame).save(folder / f"{number:05d}.jpg", quality=90)
 
 
-def _write_labels(path: Path, rows: list[tuple[str, ...]], *, is_cut: bool) -> None:
+def _write_labels(path: Path, rows: Sequence[tuple[str, ...]], *, is_cut: bool) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)

@@ -1,0 +1,85 @@
+"""`headway run` on real two-rank torch jobs: steps seen by the hook, blame among ranks, hangs, other launchers."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from fakes.run_command import finished, script
+
+JOB = """
+    import os, signal, sys, time
+    import torch, torch.distributed as dist
+    fault = sys.argv[1]
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(0 if fault == "empty" else 8):
+        if step == 4 and rank == 1:
+            if fault == "raise": raise ValueError("bad batch")
+            if fault == "leave": sys.exit(0)
+            if fault == "sleep": time.sleep(1000)
+            if fault == "stop": os.kill(os.getpid(), signal.SIGSTOP)
+            if fault == "kill" and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0": os.kill(os.getpid(), 9)
+        loss = model(torch.randn(8, 4)).pow(2).mean()
+        loss.backward(); optimizer.step(); optimizer.zero_grad()
+        dist.all_reduce(torch.ones(1))
+    print("end")
+    dist.destroy_process_group()
+"""
+TORCHRUN = ("torchrun", "--nproc_per_node=2")
+
+
+def test_a_silent_job_is_done_and_its_steps_were_seen_by_the_hook(tmp_path):
+    ran = finished(tmp_path, *TORCHRUN, script(tmp_path, JOB), "none")
+    assert ran.process.returncode == 0, ran.err
+    assert ran.events("run_ended")[0]["steps"] == 8
+    assert "[0-1] end (×2)" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "code"),
+    [("raise", "python-exception", 1), ("leave", "early-exit", None), ("empty", "no-step", 5)],
+)
+def test_the_cause_is_named_and_not_its_echo(tmp_path, fault, kind, code):
+    ran = finished(tmp_path, *TORCHRUN, script(tmp_path, JOB), fault)
+    incident = ran.last_incident()
+    assert (incident["rank"], incident["class"]) == (None if fault == "empty" else 1, kind), ran.err
+    assert ran.process.returncode == code or (code is None and ran.process.returncode != 0)
+
+
+@pytest.mark.parametrize(("fault", "kind"), [("sleep", "rank-behind"), ("stop", "rank-stopped")])
+def test_a_hang_is_x_rayed_and_names_the_rank_the_others_wait_for(tmp_path, fault, kind):
+    ran = finished(tmp_path, "--on-hang", "stop", "--hang-after", "3", *TORCHRUN, script(tmp_path, JOB), fault)
+    (hang,) = ran.events("hang")
+    assert (hang["rank"], hang["class"]) == (1, kind)
+    assert hang["ranks"][0]["place"].startswith("train.py:")
+    assert ran.process.returncode == 5
+    assert ran.last_incident()["class"] == kind
+
+
+def test_a_killed_rank_is_started_again_with_a_fresh_store(tmp_path):
+    ran = finished(tmp_path, "--restarts", "1", *TORCHRUN, script(tmp_path, JOB), "kill")
+    assert ran.process.returncode == 0, ran.err
+    assert [event["rank"] for event in ran.events("incident")] == [1]
+
+
+def test_under_its_own_launcher_the_first_failing_rank_is_still_named(tmp_path):
+    torchrun = str(Path(sys.executable).parent / "torchrun")
+    ran = finished(
+        tmp_path,
+        "--launcher",
+        "original",
+        torchrun,
+        "--standalone",
+        "--nproc_per_node=2",
+        script(tmp_path, JOB),
+        "raise",
+    )
+    assert ran.process.returncode == 1
+    incident = ran.last_incident()
+    assert (incident["rank"], incident["class"]) == (1, "python-exception")
+    assert "ValueError: bad batch" in incident["traceback"]

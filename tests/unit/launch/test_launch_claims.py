@@ -1,0 +1,59 @@
+"""Claims on GPUs and ports between the runs of a machine."""
+
+from __future__ import annotations
+
+import json
+import socket
+
+from headway.launch.claims import Claims
+from headway.launch.ports import PortHold
+from headway.telemetry import make_lease
+
+
+def test_a_claim_holds_against_another_run_and_names_the_holder(tmp_path):
+    first, second = Claims("first", tmp_path / "c"), Claims("second", tmp_path / "c")
+    assert first.take("gpu-0") is None
+    holder = second.take("gpu-0")
+    assert (holder["run"], holder["pid"]) == ("first", make_lease()["pid"])
+    first.release()
+    assert second.take("gpu-0") is None
+
+
+def test_the_claim_of_a_process_that_is_gone_is_taken_over(tmp_path):
+    dead = {**make_lease(), "start_ticks": 1, "run": "old", "user": "x"}
+    (tmp_path / "gpu-0").write_text(json.dumps(dead))
+    claims = Claims("new", tmp_path)
+    assert claims.take("gpu-0") is None
+    assert json.loads((tmp_path / "gpu-0").read_text())["run"] == "new"
+
+
+def test_a_claim_that_cannot_be_read_counts_as_held(tmp_path):
+    (tmp_path / "gpu-0").write_text("torn")
+    assert Claims("new", tmp_path).take("gpu-0") is not None
+
+
+def test_release_lets_go_of_some_and_leaves_no_file_in_the_end(tmp_path):
+    claims = Claims("run", tmp_path)
+    claims.take("gpu-0")
+    claims.take("port-1")
+    claims.release("port-")
+    assert [path.name for path in tmp_path.iterdir()] == ["gpu-0"]
+    claims.release()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_chosen_port_is_free_and_no_two_runs_choose_the_same():
+    holds = [PortHold() for _ in range(20)]
+    ports = {hold.renew() for hold in holds}
+    assert len(ports) == 20
+    for port in ports:
+        with socket.create_server(("127.0.0.1", port)):
+            pass
+    for hold in holds:
+        hold.release()
+
+
+def test_the_next_attempt_gets_another_port():
+    hold = PortHold()
+    assert hold.renew() != hold.renew()
+    hold.release()
