@@ -31,6 +31,7 @@ _STAGES = {
     "adopt": ("Adopt", "读懂旧脚本"),
     "plan": ("Plan", "计划"),
     "launch": ("Launch and supervision", "启动与监控"),
+    "run": ("Other people's launch lines", "运行已有的启动命令"),
     "engine": ("Training", "训练"),
     "mindspore": ("Training with MindSpore", "MindSpore 训练"),
     "checkpoint": ("Checkpoints", "检查点"),

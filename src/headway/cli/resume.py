@@ -21,7 +21,7 @@ from headway.launch import refuse_held
 from headway.messages import say
 from headway.plan import Plan
 from headway.recipes import find_recipe
-from headway.telemetry import EventLog, RunDir, find_run, new_run_dir, read_json
+from headway.telemetry import EventLog, RunDir, find_run, new_run_dir, read_json, read_record
 
 
 @command(
@@ -82,6 +82,8 @@ def _fork(run: RunDir, checkpoint: Path) -> RunDir:
 
 def reload(run: RunDir, overrides: Sequence[str]) -> LoadedConfig:
     """Return the run's own config with the values changed."""
+    if read_record(run.job).get("kind") == "foreign":
+        raise UsageError("run/no-resume", run=run.name)
     loaded = load_config(run.config, recipe=find_recipe, overrides=list(overrides), environ=None)
     apply_config_language(loaded.config.lang)
     return loaded

@@ -18,11 +18,13 @@ from headway.cli.run_screen import RunScreen
 from headway.cli.shape import command, option
 from headway.errors import UsageError
 from headway.launch import EXEC_ENTRY, Claims, Foreign, Outcome, detach, failure_text, launch_run, start_nursery
-from headway.messages import language, say
+from headway.messages import say
 from headway.telemetry import EventLog, RunDir, new_run_dir, write_json
 from headway.ui.text import clean_text
 
 _GRACE_S: Final = 30.0
+_DETACH_S: Final = 2.0
+"""How long a start in the background is watched for an early end."""
 _FRAME: Final = re.compile(r'^\s*File "([^"]+)", line (\d+), in (.+)$', re.MULTILINE)
 _LIBRARY: Final = re.compile(r"/(?:site|dist)-packages/|/lib/python3\.\d+/|^<|/headway/hook/site/")
 
@@ -59,7 +61,7 @@ def run(line: tuple[str, ...], is_detached: bool, dry_run: bool, into: Path | No
         return _show(read, options)
     place = RunDir(into.absolute()) if into is not None else new_run_dir(options["out"], read.name)
     if is_detached:
-        return _detach(place)
+        return _detach(place, line)
     claims = Claims(place.name)
     try:
         foreign, world_size = _decide(read, options, claims)
@@ -180,27 +182,19 @@ def _own_place(traceback: str) -> str | None:
     return None if not frames else f"{frames[-1][0]}:{frames[-1][1]} in {frames[-1][2]}"
 
 
-def _detach(place: RunDir) -> int:
+def _detach(place: RunDir, line: tuple[str, ...]) -> int:
     """Type the same command once more in a session of its own, into the same directory."""
-    words = _own_words(sys.argv[1:])
-    at = words.index("run") + 1
-    again = [*words[:at], "--into", str(place.root.absolute()), *(w for w in words[at:] if w != "--detach")]
-    # Only our own options are left out of the line; one of the program's own keeps its place behind it.
-    again += sys.argv[1 + len(words) :]
-    started = detach(place, [sys.executable, "-P", "-m", "headway", "--lang", language(), *again], wait_s=2.0)
+    # The user's line is the end of what was typed; a --detach of its own stays in it.
+    own = [word for word in sys.argv[1 : len(sys.argv) - len(line)] if word != "--detach"]
+    at = own.index("run") + 1
+    again = [*own[:at], "--into", str(place.root.absolute()), *own[at:], *line]
+    started = detach(place, [sys.executable, "-P", "-m", "headway", *again], wait_s=_DETACH_S)
     if started.state == "ended" and started.exit_code:
         click.echo((place.root / "supervisor.log").read_text(encoding="utf-8", errors="replace").rstrip(), err=True)
         return started.exit_code
     click.echo(say("cli/detached", run=place.name))
     click.echo(say("cli/next", command=typed("watch", place)))
     return 0
-
-
-def _own_words(argv: list[str]) -> list[str]:
-    """Return the words up to the user's line."""
-    context = click.Context(run)
-    rest = run.make_parser(context).parse_args(list(argv[argv.index("run") + 1 :]))[0]["line"]
-    return argv[: len(argv) - len(rest)]
 
 
 def _show(read: ReadLine, options: dict[str, Any]) -> int:

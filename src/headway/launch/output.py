@@ -70,17 +70,19 @@ class AppendFile:
 class LineCutter:
     """Cuts a byte stream into lines; holds at most one piece of a line, however long the line is.
 
-    Of a bar that draws itself again and again (`\\r`), a line is its last state.
+    With `folds_bars`, of a bar that draws itself again and again (`\\r`) a line is its last state.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, folds_bars: bool = False) -> None:
         self._rest = b""
+        self._fold = _last_state if folds_bars else bytes
+        self._shorten = _shorten if folds_bars else bytes
 
     def feed(self, data: bytes) -> list[bytes]:
         """Return the lines completed by these bytes, without their ends."""
         *lines, rest = (self._rest + data).split(b"\n")
-        pieces = [piece for line in lines for piece in _cut(_last_state(line))]
-        *full, self._rest = _cut(_shorten(rest))
+        pieces = [piece for line in lines for piece in _cut(self._fold(line))]
+        *full, self._rest = _cut(self._shorten(rest))
         return pieces + full
 
     def bar(self) -> bytes | None:
@@ -92,7 +94,7 @@ class LineCutter:
 
     def finish(self) -> list[bytes]:
         """Return what is left without a line end."""
-        rest, self._rest = _last_state(self._rest), b""
+        rest, self._rest = self._fold(self._rest), b""
         return [rest] if rest else []
 
 
@@ -108,7 +110,7 @@ class RankOutput:
         on_bar: Callable[[int, bytes], None] | None = None,
     ) -> None:
         self._rank, self._own, self._merged, self._on_line, self._on_bar = rank, own, merged, on_line, on_bar
-        self._cutter = LineCutter()
+        self._cutter = LineCutter(folds_bars=on_bar is not None)
         self._tail = b""
 
     def feed(self, data: bytes) -> None:
@@ -164,17 +166,19 @@ def _open_append(path: Path) -> int:
 
 def _last_state(line: bytes) -> bytes:
     """Return what a bar showed last; a line with fewer than two returns in it is no bar and stays as it is."""
-    if line.rstrip(b"\r").count(b"\r") < 2:
+    if line[:-1].count(b"\r") < 2:  # the last one may belong to the line's end
         return line
     states = [state for state in line.split(b"\r") if state.strip()]
     return states[-1] if states else b""
 
 
 def _shorten(rest: bytes) -> bytes:
-    """Keep the last two states of a bar that has no end yet."""
+    """Keep what a bar without an end shows now, and what it may be about to show."""
     if rest.count(b"\r") <= 4:
         return rest
-    return b"\r\r" + b"\r".join(rest.split(b"\r")[-3:])
+    *states, last = rest.split(b"\r")
+    shown = next((state for state in reversed(states) if state.strip()), b"")
+    return b"\r\r" + shown + b"\r" + last
 
 
 def _cut(line: bytes) -> list[bytes]:

@@ -142,10 +142,9 @@ def _find_cause(scene: Scene, failures: list[RankProcess]) -> _Cause:
     if not found:
         found = [(rank, _classify(rank)) for rank in failures]
     for rank, diagnosis in found:
-        if diagnosis.kind == "collective-mismatch":
-            rank = _find_changed(scene) or rank
         if not diagnosis.is_cascade:
-            return _Cause(process=rank, rank=_shown_rank(scene, rank), diagnosis=diagnosis)
+            changed = _find_changed(scene) if diagnosis.kind == "collective-mismatch" else None
+            return _Cause(process=rank, rank=_shown_rank(scene, changed or rank), diagnosis=diagnosis)
     first, diagnosis = found[0]
     early = [rank for rank in scene.attempt.ranks if _left_at(scene, rank) < math.inf]
     if early:

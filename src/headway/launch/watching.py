@@ -84,6 +84,9 @@ class ForeignWatch:
         """Forget the attempt before; its metrics are closed."""
         self.close()
         self._number, self._seen = attempt, {}
+        # A run whose lines tell no loss has no steps to show; its readers find an empty file rather than none.
+        self._run.rank(0).mkdir(parents=True, exist_ok=True)
+        self._run.metrics(0).touch()
 
     def line(self, rank: int, line: bytes) -> None:
         """Look for progress in a line."""

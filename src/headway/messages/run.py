@@ -80,6 +80,12 @@ torchrun 和普通 python 命令由 headway 直接启动，其余命令仍用自
         en_hint="activate its environment first, or write its whole path",
         zh_hint="先激活对应的环境，或写出完整路径",
     ),
+    "run/no-resume": Text(
+        en="{run} is a program of its own; only it knows how it goes on",
+        zh="{run} 是外部程序，只有它自己知道如何继续",
+        en_hint="type its headway run line again, with the option by which it resumes",
+        zh_hint="重新输入它的 headway run 命令，并加上它自己的续训选项",
+    ),
     "run/bad-gpus": Text(
         en="{value} is neither a number, an index nor a UUID of a GPU",
         zh="{value} 不是 GPU 的数量、编号或 UUID",

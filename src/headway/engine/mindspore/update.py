@@ -120,7 +120,7 @@ class Adam(nn.Cell):
 
     def construct(self, grads: Grads, factor: Tensor, lr: Tensor, power1: Tensor, power2: Tensor) -> tuple[bool, ...]:
         """Update all parameters."""
-        # Spelt out: the compiler cannot unpack a tuple into a partial. A loop over parameters compiles for minutes.
+        # Spelt out: the compiler cannot unpack a tuple into a partial. A loop over parameters is slow to compile.
         one = ops.partial(
             _move, self.adam, factor, power1, power2, lr, self.beta1, self.beta2, self.eps, self.l2, self.shrink
         )

@@ -141,6 +141,7 @@ def _index(section: AtlasSection, say: Say) -> Index:
     if found is not None:
         return found[1]
     try:
+        cache.mkdir(parents=True, exist_ok=True)
         with lock(cache / ".prepare.lock", on_wait=lambda: say(line("atlas/waiting", folder=cache))):
             return _make(section, say)
     except OSError as err:

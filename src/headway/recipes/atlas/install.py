@@ -45,26 +45,16 @@ def sync(path: Path) -> None:
 
 
 @contextmanager
-def lock(file: Path, *, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
-    """Hold a lock file; tell once when somebody else has it."""
-    file.parent.mkdir(parents=True, exist_ok=True)
+def lock(file: Path, *, is_patient: bool = True, on_wait: Callable[[], None] | None = None) -> Iterator[bool]:
+    """Hold a lock file and tell whether it worked; the patient wait for whoever has it."""
     with file.open("a") as held:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_mine = True
         except BlockingIOError:
-            if on_wait is not None:
-                on_wait()
-            fcntl.flock(held, fcntl.LOCK_EX)
-        yield
-
-
-@contextmanager
-def try_lock(file: Path) -> Iterator[bool]:
-    """Hold a lock file if nobody else does; tell whether it worked."""
-    with file.open("a") as held:
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
+            is_mine = is_patient
+            if is_patient:
+                if on_wait is not None:
+                    on_wait()
+                fcntl.flock(held, fcntl.LOCK_EX)
+        yield is_mine

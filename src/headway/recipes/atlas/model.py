@@ -17,6 +17,8 @@ from torch import Tensor, nn
 from headway.recipes.atlas.vggt import Geometry
 
 POSE_DIM = 6
+_EVEN_START = 0.05
+"""What is left of queries and keys of the attention to views at the start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,8 @@ class AtlasSize:
     use_pose: bool = True
     masks_padding: bool = True
     """Padding of short instructions is left out of attention and mean; the published model takes it in."""
+    whiten: bool = False
+    """Features of VGGT's tokens get equal spread in all directions before anything reads them."""
 
 
 class PointNet(nn.Module):
@@ -96,6 +100,9 @@ class FusionLayer(nn.Module):
         self.self_attn = nn.MultiheadAttention(width, heads, dropout=size.dropout, batch_first=True)
         self.cross_norm = nn.LayerNorm(width)
         self.cross_attn = nn.MultiheadAttention(width, heads, dropout=size.dropout, batch_first=True)
+        # All views count alike at first: with two of them, early noise would settle on one and drop the other.
+        with torch.no_grad():
+            self.cross_attn.in_proj_weight[: 2 * width] *= _EVEN_START
         self.mlp_norm = nn.LayerNorm(width)
         self.mlp = nn.Sequential(
             nn.Linear(width, 4 * width), nn.GELU(), nn.Dropout(size.dropout), nn.Linear(4 * width, width)
@@ -156,16 +163,29 @@ class Atlas(nn.Module):
     def __init__(self, size: AtlasSize, vision: nn.Module, language: nn.Module, *, point_stride: int = 1) -> None:
         super().__init__()
         self.vision, self.language = vision, language
-        self.point_stride = point_stride
+        self.point_stride, self.is_whitened = point_stride, size.whiten
         self.geometry = GeometryExtractor(size)
         self.fusion = Fusion(size)
         self.head = ActionHead(size)
+        # How frozen features are spread on the training set; the identity until `set_whitening`.
+        if size.whiten:
+            self.register_buffer("token_mean", torch.zeros(size.token_dim))
+            self.register_buffer("token_map", torch.eye(size.token_dim))
+
+    @torch.no_grad()
+    def set_whitening(self, mean_C: Tensor, map_CC: Tensor) -> None:
+        """Take over how frozen features are spread."""
+        self.token_mean.copy_(mean_C)
+        self.token_map.copy_(map_CC)
 
     def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
         """Return actions (B, 7): six of the pose, one of the gripper."""
         seen = batch if "tokens" in batch else see(self.vision, batch["images"], self.point_stride)
         text_BTC = batch["text"] if "text" in batch else _run(self.language, batch["words"], batch["real"])
-        geometry_BSG = self.geometry(seen["tokens"], seen["points"], seen["pose"])
+        tokens_BSC = seen["tokens"]
+        if self.is_whitened:
+            tokens_BSC = (tokens_BSC - self.token_mean) @ self.token_map
+        geometry_BSG = self.geometry(tokens_BSC, seen["points"], seen["pose"])
         action_B7 = self.head(self.fusion(text_BTC, batch["real"], geometry_BSG))
         return action_B7.float()
 
@@ -191,6 +211,21 @@ def _run(encoder: nn.Module, *inputs: Tensor):  # type: ignore[no-untyped-def]  
     """Run an encoder; one without a trained parameter needs no graph."""
     with torch.set_grad_enabled(torch.is_grad_enabled() and any(p.requires_grad for p in encoder.parameters())):
         return encoder(*inputs)
+
+
+@torch.no_grad()
+def measure_spread(tokens_NSC: Tensor, floor: float = 1e-3) -> tuple[Tensor, Tensor]:
+    """Return the mean of features and the map that gives them equal spread in all directions (ZCA).
+
+    The spread is that of one view; the distance between the views stays in, as it tells them apart. Directions with
+    less than `floor` of the widest one's variance are noise and stay small.
+    """
+    tokens = tokens_NSC.double()
+    own = (tokens - tokens.mean(0)).flatten(0, 1)
+    power, axes = torch.linalg.eigh(own.T @ own / max(1, len(own) - 1))
+    power = power.clamp(min=0)
+    map_CC = axes @ torch.diag((power + floor * power.max() + 1e-12).rsqrt()) @ axes.T
+    return tokens.mean((0, 1)).float(), map_CC.float()
 
 
 def freeze(module: nn.Module) -> None:

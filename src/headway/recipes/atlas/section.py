@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from headway.config import Count, Positive, Section, Share, Whole
+from headway.config import Count, Section, Share, Whole
 from headway.errors import ConfigError
 
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -134,5 +134,5 @@ class PredictOptions(Section):
     """Which held-out episode."""
     instruction: str = ""
     """Another instruction for it; empty: its own."""
-    frames: Positive | None = None
+    frames: Count | None = None
     """Most frames to answer; none: all."""

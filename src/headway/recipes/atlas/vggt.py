@@ -8,6 +8,7 @@ with weights drawn from a seed stands in where it is not on the disk. Pure: free
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -193,14 +194,15 @@ class Aggregator(nn.Module):
         super().__init__()
         self.size = size
         self.patch_embed = PatchEncoder(size)
-        make = lambda: Block(size.width, size.heads, scale=size.layer_scale, qk_norm=True)  # noqa: E731
-        self.frame_blocks = nn.ModuleList(make() for _ in range(size.depth))
-        self.global_blocks = nn.ModuleList(make() for _ in range(size.depth))
+        self.frame_blocks, self.global_blocks = (
+            nn.ModuleList(
+                Block(size.width, size.heads, scale=size.layer_scale, qk_norm=True) for _ in range(size.depth)
+            )
+            for _ in range(2)
+        )
         # Two of each: one for the first view, which is the origin of the world, one for all others.
         self.camera_token = nn.Parameter(torch.zeros(1, 2, 1, size.width))
         self.register_token = nn.Parameter(torch.zeros(1, 2, size.registers, size.width))
-        self.register_buffer("mean", torch.tensor(_MEAN).view(3, 1, 1), persistent=False)
-        self.register_buffer("std", torch.tensor(_STD).view(3, 1, 1), persistent=False)
 
     @property
     def num_special(self) -> int:
@@ -210,7 +212,8 @@ class Aggregator(nn.Module):
     def forward(self, images_BS3HW: Tensor) -> dict[int, Tensor]:
         """Return the aggregated tokens (B, S, P, 2C) of the layers that somebody reads, by their index."""
         B, S = images_BS3HW.shape[:2]
-        pixels = (images_BS3HW - self.mean) / self.std
+        mean, std = (images_BS3HW.new_tensor(values).view(3, 1, 1) for values in (_MEAN, _STD))
+        pixels = (images_BS3HW - mean) / std
         patches = self.patch_embed(pixels.flatten(0, 1))
         special = torch.cat((_per_view(self.camera_token, B, S), _per_view(self.register_token, B, S)), dim=1)
         x = torch.cat((special, patches), dim=1)
@@ -265,20 +268,43 @@ class Vggt(nn.Module):
 
     @torch.no_grad()
     def init_weights(self, seed: int) -> None:
-        """Draw weights that tell images apart although nothing has trained them."""
-        # A token is a random nonlinear function of what is there *and where*: places count as much as pixels.
+        """Draw the weights of an encoder that nobody has trained, so that its features still tell scenes apart.
+
+        Published starting weights would not: with their small scales the mean over tokens holds the mean colour and
+        no place at all. Here a token is a smooth random function of colour *and* place, so the mean over tokens holds
+        where each colour is; and the point map begins as a flat table under the camera.
+        """
         dice = torch.Generator(self.aggregator.camera_token.device).manual_seed(seed)
         for name, weight in self.named_parameters():
             if name.endswith("gamma") or (name.endswith("weight") and weight.ndim == 1):
                 continue
             if weight.ndim == 1 or name.endswith(("mask_token", "empty_pose_tokens")):
                 weight.zero_()
-            elif name.endswith(("pos_embed", "token", "tokens")):
-                weight.normal_(generator=dice)
+            elif name.endswith(("token", "tokens")):
+                weight.normal_(std=0.1, generator=dice)
             else:
-                fan_in = (
-                    weight[0].numel()
-                    if "resize_layers.0" not in name and "resize_layers.1" not in name
-                    else len(weight)
-                )
-                weight.normal_(std=fan_in**-0.5, generator=dice)
+                # Transposed convolutions keep their inputs first.
+                fan_in = len(weight) if name.endswith(("resize_layers.0.weight", "resize_layers.1.weight")) else None
+                weight.normal_(std=(fan_in or weight[0].numel()) ** -0.5, generator=dice)
+        patches = self.aggregator.patch_embed
+        places = smooth_places(patches.side, device=patches.pos_embed.device)
+        mix = torch.randn(places.size(1), self.size.width, generator=dice, device=places.device)
+        patches.pos_embed[0, 1:] = places @ mix
+        # Mean colour of a patch and a little of its slopes; finer detail would be noise to a mean over tokens.
+        line = (torch.arange(self.size.patch, device=places.device) + 0.5) / self.size.patch * 2 - 1
+        flat = torch.ones_like(line)
+        shapes = (torch.outer(flat, flat), 0.3 * torch.outer(flat, line), 0.3 * torch.outer(line, flat))
+        shapes_KHW = torch.stack(shapes) / self.size.patch**2
+        colours_C3K = 1.5 * torch.randn(self.size.width, 3, len(shapes), generator=dice, device=places.device)
+        patches.patch_embed.proj.weight.copy_(torch.einsum("cik,khw->cihw", colours_C3K, shapes_KHW))
+        self.point_head.lay_flat()
+
+
+def smooth_places(side: int, *, device: torch.device) -> Tensor:
+    """Return slow functions of the place of each patch (P, 10): neighbours are alike."""
+    line = (torch.arange(side, device=device) + 0.5) / side * 2 - 1
+    places_P2 = torch.cartesian_prod(line, line)
+    slow, fast = math.pi / 2 * places_P2, math.pi * places_P2
+    return torch.cat(
+        (2 * places_P2, 0.7 * slow.sin(), 0.7 * slow.cos(), 0.35 * fast.sin(), 0.35 * fast.cos()), dim=1
+    )

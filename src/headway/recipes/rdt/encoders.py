@@ -55,8 +55,8 @@ class PatchEncoder(nn.Module):
         side = self._grid * _PATCH
         if images_NCHW.shape[-1] != side:
             images_NCHW = F.interpolate(images_NCHW, (side, side), mode="bilinear", antialias=True)
-        cut = F.unfold(images_NCHW, _PATCH, stride=_PATCH).transpose(1, 2)
-        tokens = F.linear(cut, self.weight)
+        cut = images_NCHW.to(self.weight.dtype).unflatten(2, (-1, _PATCH)).unflatten(4, (-1, _PATCH))
+        tokens = F.linear(cut.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2), self.weight)
         return torch.cat([tokens, self.place.expand(len(tokens), -1, -1)], dim=-1)
 
 

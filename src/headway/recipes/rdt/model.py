@@ -51,7 +51,8 @@ class TimestepEmbedder(nn.Module):
         half = _FREQUENCIES // 2
         freqs = torch.exp(-math.log(10_000) / half * torch.arange(half, dtype=torch.float32, device=t_B.device))
         angles = t_B[:, None].float() * freqs
-        return self.mlp(torch.cat([angles.cos(), angles.sin()], dim=-1))
+        waves = torch.cat([angles.cos(), angles.sin()], dim=-1)
+        return self.mlp(waves.to(self.mlp[0].weight.dtype))
 
 
 class Attention(nn.Module):

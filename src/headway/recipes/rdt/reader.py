@@ -90,4 +90,5 @@ def _map(path: Path, dataset: Any) -> Any:
     offset = dataset.id.get_offset()
     if offset is None or dataset.chunks is not None or dataset.dtype != np.uint8:
         return dataset
-    return np.memmap(path, np.uint8, "r", offset, dataset.shape)
+    # As a plain array: indexing a memmap object costs more than the read.
+    return np.memmap(path, np.uint8, "r", offset, dataset.shape).view(np.ndarray)

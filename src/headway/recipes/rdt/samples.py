@@ -14,6 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from headway.engine.order import mix
 from headway.recipes.rdt import slots
 from headway.recipes.rdt.build import pack
 from headway.recipes.rdt.data import Demo, Index, data_dir, starts_of
@@ -69,24 +70,23 @@ class ChunkData:
         ahead = rows[:, None] + np.arange(section.action_chunk_size)
         chunks = self._actions[np.minimum(ahead, self._last[demos][:, None])]
         states, lang = self._states[rows], self._lang[demos]
-        tells_mask, freqs = np.ones(len(ids), np.float32), np.full(len(ids), section.control_hz, np.float32)
-        pictures = []
-        for place, (demo, step) in enumerate(zip(demos, steps, strict=True)):
-            shown = self._pictures(self._demos[demo], int(step))
-            if self._seed is not None:
-                dice = np.random.default_rng([self._seed, int(epochs[place]), int(ids[place])])
-                hide = dice.random(4 + len(shown))
-                chance = section.cond_mask_prob
-                if section.state_noise_snr is not None:
-                    sigma = self._std[demo] / np.sqrt(10 ** (section.state_noise_snr / 10))
-                    states[place] += dice.normal(size=states.shape[1]) * sigma
-                states[place] = self._mean_state if hide[0] < chance else states[place]
-                tells_mask[place] = hide[1] >= chance
-                freqs[place] *= hide[2] >= chance
-                lang[place] *= hide[3] >= chance
-                shown = [self._hide(one, i, hide[4 + i], dice) for i, one in enumerate(shown)]
-            pictures.append(shown)
-        return make_batch(section, states=states, lang=lang, pictures=pictures, freqs=freqs, tells_mask=tells_mask) | {
+        pictures = [self._pictures(self._demos[demo], int(step)) for demo, step in zip(demos, steps, strict=True)]
+        tells, freqs = np.ones(len(ids), np.float32), np.full(len(ids), section.control_hz, np.float32)
+        if self._seed is not None:
+            width = states.shape[1]
+            drawn = draw_uniform(self._seed, ids, epochs, 4 + 2 * width + 2 * len(pictures[0]))
+            hide, noise, rest = (
+                drawn[:, :4] < section.cond_mask_prob,
+                drawn[:, 4 : 4 + 2 * width],
+                drawn[:, 4 + 2 * width :],
+            )
+            if section.state_noise_snr is not None:
+                sigma = self._std[demos] / np.sqrt(10 ** (section.state_noise_snr / 10))
+                states = states + (_normal(noise) * sigma).astype(np.float32)
+            states = np.where(hide[:, :1], self._mean_state, states)
+            tells, freqs, lang = tells * ~hide[:, 1], freqs * ~hide[:, 2], lang * ~hide[:, 3]
+            pictures = [self._disturb(shown, luck) for shown, luck in zip(pictures, rest, strict=True)]
+        return make_batch(section, states=states, lang=lang, pictures=pictures, freqs=freqs, tells_mask=tells) | {
             "actions": torch.from_numpy(slots.spread(chunks, slots.ACTION_SLOTS))
         }
 
@@ -102,15 +102,35 @@ class ChunkData:
                     shown.append(None)
         return shown
 
-    def _hide(self, shown: Picture | None, place: int, drawn: float, dice: np.random.Generator) -> Picture | None:
-        """Hide a picture or change its colours, by chance."""
+    def _disturb(self, shown: list[Picture | None], luck: npt.NDArray[np.float64]) -> list[Picture | None]:
+        """Hide pictures or change their colours, by two drawn numbers each."""
         section = self._section
         chance, exterior = section.cond_mask_prob, section.cam_ext_mask_prob
-        if place % section.num_cameras == 0 and exterior is not None:
-            chance = exterior
-        if shown is None or drawn < chance:
-            return None
-        return jitter(shown, dice) if section.image_aug and dice.random() < 0.5 else shown
+        out = list(shown)
+        for place, one in enumerate(shown):
+            is_exterior = place % section.num_cameras == 0 and exterior is not None
+            hidden, changed = luck[2 * place : 2 * place + 2]
+            if hidden < (exterior if is_exterior and exterior is not None else chance):
+                out[place] = None
+            elif one is not None and section.image_aug and changed < 0.5:
+                out[place] = jitter(one, np.random.default_rng(int(changed * 2**53)))
+        return out
+
+
+def draw_uniform(seed: int, ids: Ids, epochs: Ids, num: int) -> npt.NDArray[np.float64]:
+    """Return numbers from 0 to 1 (samples, num) that depend on seed, epoch and index alone; all at once, for speed."""
+    start = np.full(len(ids), seed, np.uint64)
+    for part in (np.asarray(epochs), np.asarray(ids)):
+        start = mix(start ^ part.astype(np.uint64))
+    places = mix(np.arange(num, dtype=np.uint64))
+    return np.asarray((mix(start[:, None] ^ places) >> np.uint64(11)) * 2.0**-53)
+
+
+def _normal(uniform: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return normal numbers from pairs of uniform ones, after Box and Muller."""
+    half = uniform.shape[1] // 2
+    radius = np.sqrt(-2 * np.log1p(-uniform[:, :half]))
+    return np.asarray(radius * np.cos(2 * np.pi * uniform[:, half:]))
 
 
 def make_batch(

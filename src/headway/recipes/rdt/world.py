@@ -89,9 +89,9 @@ class TableWorld:
         )
         if self.is_midway:
             hand = draw(_LOW, _HIGH)
-            has_bowl = self.task == 1 and draw() < 0.5
-            held = {"opening": 0.0, "is_held": True, "bowl": hand.copy()} if has_bowl else {}
-            self.scene = replace(self.scene, hand=hand, **held)
+            self.scene = replace(self.scene, hand=hand)
+            if self.task == 1 and draw() < 0.5:
+                self.scene = replace(self.scene, opening=0.0, is_held=True, bowl=hand.copy())
 
     @property
     def instruction(self) -> str:

@@ -126,7 +126,7 @@ def _baselines(events: list[Event], measure: Measure | None) -> list[tuple[str, 
 
 def _count_redone(run: RunDir, by_rank: dict[int, Columns]) -> int:
     """Return how many steps were trained and lost again: lines of rank 0 that no longer count."""
-    if 0 not in by_rank:
+    if 0 not in by_rank or not run.metrics(0).exists():
         return 0
     return max(0, run.metrics(0).read_bytes().count(b"\n") - len(by_rank[0]["step"]))
 
