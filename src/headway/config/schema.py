@@ -65,6 +65,8 @@ class LrConfig(Section):
     """Shape after warm-up; `linear` falls to `lr.final` over the last `lr.decay` of the run."""
     warmup_samples: Whole = 0
     """Samples over which the rate rises from zero."""
+    warmup_steps: Whole | None = None
+    """The same in optimizer steps, as guides count it; none: `lr.warmup_samples` decides."""
     decay: Share = 1.0
     """Last share of the run over which `linear` falls; cosine and multistep use the whole run."""
     final: Share = 0.0

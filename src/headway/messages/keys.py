@@ -28,6 +28,7 @@ CHINESE: dict[str, str] = {
     "lr.scaling": "有效批次与 `lr.base_batch` 之比变化时，学习率如何跟随。",
     "lr.schedule": "预热之后的曲线；`linear` 在训练最后 `lr.decay` 的部分降到 `lr.final`。",
     "lr.warmup_samples": "学习率从零升到设定值所用的样本数。",
+    "lr.warmup_steps": "同上，但像教程那样按优化器步计数；不设则由 `lr.warmup_samples` 决定。",
     "lr.decay": "`linear` 在训练最后多大比例内下降；cosine 和 multistep 覆盖整个训练。",
     "lr.final": "cosine 或 linear 结束时剩余学习率的比例。",
     "lr.milestones": "`multistep` 在训练的哪些比例处把学习率乘以 `lr.gamma`。",

@@ -14,7 +14,7 @@ from headway.plan.layout import Layout, lay_out
 from headway.plan.length import Length, resolve_length
 from headway.plan.record import Plan, PlanWarning
 from headway.plan.rows import list_rows
-from headway.plan.schedule import lr_factor
+from headway.plan.schedule import choose_warmup, lr_factor
 from headway.plan.words import COMMAND_LAYER, FILE_LAYER, layer_of
 
 
@@ -58,6 +58,7 @@ def make_plan(loaded: Loaded, machine: MachineReport, recipe: Recipe, *, before:
     kept = before if before and _keeps_batch(before, layout.world_size, layers) else None
     batch = _kept_batch(kept, wish) if kept else resolve_batch(wish)
     length = resolve_length(config.train, batch_samples=batch.samples, train_samples=in_epoch, layers=layers)
+    _, warmup = choose_warmup(config.lr, origins, batch_samples=batch.samples)
     uuids = tuple(gpu.uuid for gpu in layout.gpus if gpu.uuid is not None)
     plan = Plan(
         world_size=layout.world_size,
@@ -75,10 +76,10 @@ def make_plan(loaded: Loaded, machine: MachineReport, recipe: Recipe, *, before:
         total_samples=length.total_samples,
         total_steps=length.total_steps,
         lr_factor=lr_factor(config.lr, batch=_in_unit(config, batch)),
-        warmup_samples=config.lr.warmup_samples,
+        warmup_samples=warmup,
         warnings=(
             *layout.warnings,
-            *_warn(config, batch, length, in_epoch),
+            *_warn(warmup, batch, length, in_epoch),
             *_overruled(config, length, layers),
             *_advise(loaded, recipe, layout, batch),
         ),
@@ -139,10 +140,10 @@ def _kept_batch(before: Plan, wish: BatchWish) -> Batch:
     return keep_total(batch, world_size=wish.world_size, unit=wish.unit)
 
 
-def _warn(config: RunConfig, batch: Batch, length: Length, in_epoch: int | None) -> list[PlanWarning]:
+def _warn(warmup: int, batch: Batch, length: Length, in_epoch: int | None) -> list[PlanWarning]:
     warnings = []
-    if config.lr.warmup_samples >= length.total_samples:
-        facts = {"warmup": str(config.lr.warmup_samples), "total": str(length.total_samples)}
+    if warmup >= length.total_samples:
+        facts = {"warmup": str(warmup), "total": str(length.total_samples)}
         warnings.append(PlanWarning(code="plan/warmup-too-long", facts=facts))
     if in_epoch is not None and batch.samples > in_epoch:
         facts = {"batch": str(batch.samples), "samples": str(in_epoch)}

@@ -11,7 +11,7 @@ from headway.messages import say
 from headway.plan.batch import BatchWish
 from headway.plan.length import Length
 from headway.plan.record import Plan, PlanRow
-from headway.plan.schedule import draw_curve, make_schedule
+from headway.plan.schedule import choose_warmup, draw_curve, make_schedule
 from headway.units import count
 
 
@@ -152,7 +152,8 @@ def _rate(plan: Plan, config: RunConfig, origins: Mapping[str, str]) -> Iterator
     yield make_row(
         "lr", rate, _from(origins, "lr.base") if plan.lr_factor == 1 else f"{lr.base:g} × {plan.lr_factor:.4g}"
     )
-    origin = _from(origins, "lr.warmup_samples")
+    key, _ = choose_warmup(config.lr, origins, batch_samples=plan.batch_samples)
+    origin = _from(origins, key)
     if plan.warmup_samples:
         samples, steps = count(plan.warmup_samples), count(-(-plan.warmup_samples // plan.batch_samples))
         yield make_row("warmup", "", origin, value_code="plan/value-warmup", samples=samples, steps=steps)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from headway.config import LrConfig
 from headway.plan.record import Plan
+from headway.plan.words import layer_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +68,15 @@ def _shape_at(samples: int, schedule: LrSchedule) -> float:
         fall = schedule.decay * total
         left = min(1.0, max(0.0, (total - samples) / fall)) if fall > 0 else 1.0
     return schedule.final + (1.0 - schedule.final) * left
+
+
+def choose_warmup(lr: LrConfig, origins: Mapping[str, str], *, batch_samples: int) -> tuple[str, int]:
+    """Return the key that says how long the rate rises, and that in samples; of two keys the higher layer decides."""
+    keys = ("lr.warmup_steps", "lr.warmup_samples")
+    in_steps, in_samples = (layer_of(origins.get(key, "default")) for key in keys)
+    if lr.warmup_steps is None or in_samples > in_steps:
+        return keys[1], lr.warmup_samples
+    return keys[0], lr.warmup_steps * batch_samples
 
 
 def lr_factor(lr: LrConfig, *, batch: int) -> float:

@@ -25,6 +25,7 @@ from headway.errors import UsageError
 __all__ = ["RECIPES", "find_recipe"]
 
 RECIPES: Mapping[str, str] = {
+    "atlas": "headway.recipes.atlas.preset",
     "layoutmaster": "headway.recipes.layoutmaster.preset",
     "nanochat": "headway.recipes.nanochat.preset",
     "rdt": "headway.recipes.rdt.preset",

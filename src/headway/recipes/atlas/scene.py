@@ -1,7 +1,7 @@
-"""A small world in which instructions matter: three coloured blocks on a table, and a gripper above them.
+"""A small world in which instructions matter: two coloured blocks on a table, and a gripper above them.
 
 It gives the synthetic episodes their frames and the trial its environment. What to do is in no picture: the same
-picture asks for three different actions under three instructions, so neither picture nor text alone is enough.
+picture asks for two different actions under two instructions, so neither picture nor text alone is enough.
 """
 
 from __future__ import annotations
@@ -14,19 +14,21 @@ import numpy.typing as npt
 Image = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
 
-COLOURS: dict[str, tuple[int, int, int]] = {"red": (220, 50, 40), "green": (50, 190, 70), "blue": (50, 90, 230)}
+COLOURS: dict[str, tuple[int, int, int]] = {"red": (230, 40, 40), "blue": (40, 70, 240)}
 NAMES = tuple(COLOURS)
 PHRASES = ("reach the {colour} block", "move to the {colour} block", "go to {colour}")
-_TURNS = np.array([[0.2, 0.0, -0.2], [-0.2, 0.2, 0.0], [0.0, -0.2, 0.2]])
+_TURNS = np.array([[0.2, 0.0, -0.2], [-0.2, 0.2, 0.0]])
 """Small rotation that goes with each colour."""
 
 GAIN, REACH = 2.0, 0.2
 """Action for each unit of distance, and distance a full action moves."""
 RADIUS, HEIGHT_SLACK = 0.12, 0.15
 """How near, across and in height, the gripper may close on a block."""
+_APART = 0.35
+"""Least distance between the blocks: the gripper cannot be at both."""
 _WRIST_VIEW = 0.4
 """Width of the table the wrist camera sees."""
-_TABLE, _GRIPPER = (70, 66, 62), (245, 245, 240)
+_TABLE, _GRIPPER = (60, 58, 56), (60, 230, 80)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +36,9 @@ class Scene:
     """Where everything is; the table is the unit square."""
 
     blocks: Floats
-    """(3, 2), in the order of `NAMES`."""
+    """(2, 2), in the order of `NAMES`."""
     heights: Floats
-    """(3,); higher blocks look larger."""
+    """(2,); higher blocks look larger."""
     gripper: Floats
     """(3,): across, along, height; a higher gripper looks larger."""
     target: int
@@ -46,12 +48,11 @@ class Scene:
 def draw_scene(rng: np.random.Generator, target: int) -> Scene:
     """Return a scene with blocks that do not touch each other."""
     while True:
-        blocks = rng.uniform(0.12, 0.88, (3, 2))
-        gaps = np.linalg.norm(blocks[:, None] - blocks[None], axis=-1)[np.triu_indices(3, 1)]
-        if gaps.min() > 0.28:
+        blocks = rng.uniform(0.12, 0.88, (len(NAMES), 2))
+        if np.hypot(*(blocks[0] - blocks[1])) > _APART:
             break
     gripper = np.append(rng.uniform(0.1, 0.9, 2), rng.uniform(0.6, 1.0))
-    return Scene(blocks, rng.uniform(0.1, 0.4, 3), gripper, target)
+    return Scene(blocks, rng.uniform(0.1, 0.4, len(NAMES)), gripper, target)
 
 
 def goal(scene: Scene, block: int) -> Floats:
@@ -94,9 +95,9 @@ def _draw(scene: Scene, pixels: int, *, corner: Floats, view: float) -> Image:
     image[:] = _TABLE
     image[((x < 0) | (x > 1) | (y < 0) | (y > 1))] = 0
     for block, height, colour in zip(scene.blocks, scene.heights, COLOURS.values(), strict=True):
-        half = 0.06 + 0.1 * height
+        half = 0.08 + 0.05 * height
         image[(abs(x - block[0]) < half) & (abs(y - block[1]) < half)] = colour
-    radius = 0.04 + 0.05 * scene.gripper[2]
+    radius = 0.06 + 0.03 * scene.gripper[2]
     image[np.hypot(x - scene.gripper[0], y - scene.gripper[1]) < radius] = _GRIPPER
     return image
 
