@@ -59,10 +59,8 @@ TEXTS: dict[str, Text] = {
     "machine/torch-cpu-build": Text(
         en="torch {torch} is built for CPU only, so the {gpus} GPUs here stay idle",
         zh="torch {torch} 是 CPU 版，本机的 {gpus} 个 GPU 用不上",
-        en_hint="install another: {python} -m pip install --force-reinstall 'torch>=2.8' "
-        "--index-url https://download.pytorch.org/whl/cu128",
-        zh_hint="换一个版本：{python} -m pip install --force-reinstall 'torch>=2.8' "
-        "--index-url https://download.pytorch.org/whl/cu128",
+        en_hint="install a CUDA build: {python} -m pip install --force-reinstall 'torch>=2.8' from PyTorch's CUDA index",
+        zh_hint="改装 CUDA 版：用 PyTorch 的 CUDA 源运行 {python} -m pip install --force-reinstall 'torch>=2.8'",
     ),
     "machine/python-broken": Text(
         en="the ranks' interpreter {python} cannot be run: {why}",
@@ -285,10 +283,8 @@ TEXTS: dict[str, Text] = {
     "machine/gpu-not-in-build": Text(
         en="torch's build for CUDA {cuda} has no kernels for {name} (compute capability {capability})",
         zh="为 CUDA {cuda} 构建的 torch 不含 {name}（计算能力 {capability}）的内核",
-        en_hint="install another build: python -m pip install --force-reinstall torch "
-        "--index-url https://download.pytorch.org/whl/{use}",
-        zh_hint="换一个构建：python -m pip install --force-reinstall torch "
-        "--index-url https://download.pytorch.org/whl/{use}",
+        en_hint="install the {use} build: python -m pip install --force-reinstall torch from PyTorch's {use} index",
+        zh_hint="改装 {use} 构建：用 PyTorch 的 {use} 源运行 python -m pip install --force-reinstall torch",
     ),
     "machine/vgpu-host": Text(
         en="GPU {gpus} is lent to {num} virtual machines by a vGPU host: nothing can train on it here",
