@@ -59,7 +59,7 @@ TEXTS: dict[str, Text] = {
     "machine/torch-cpu-build": Text(
         en="torch {torch} is built for CPU only, so the {gpus} GPUs here stay idle",
         zh="torch {torch} 是 CPU 版，本机的 {gpus} 个 GPU 用不上",
-        en_hint="install a CUDA build: {python} -m pip install --force-reinstall 'torch>=2.8' from PyTorch's CUDA index",
+        en_hint="a CUDA build: {python} -m pip install --force-reinstall 'torch>=2.8' from PyTorch's CUDA index",
         zh_hint="改装 CUDA 版：用 PyTorch 的 CUDA 源运行 {python} -m pip install --force-reinstall 'torch>=2.8'",
     ),
     "machine/python-broken": Text(
