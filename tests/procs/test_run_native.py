@@ -116,7 +116,8 @@ def test_without_restarts_a_killed_rank_ends_the_run_with_its_signal(tmp_path):
     assert ran.last_incident()["class"] == "killed"
 
 
-def test_a_stop_is_passed_on_and_the_script_may_save(tmp_path):
+@pytest.mark.parametrize("inherited", [signal.SIG_DFL, signal.SIG_IGN], ids=["in front", "behind &"])
+def test_a_stop_is_passed_on_and_the_script_may_save(tmp_path, inherited):
     name = script(
         tmp_path,
         """
@@ -128,7 +129,9 @@ def test_a_stop_is_passed_on_and_the_script_may_save(tmp_path):
             print("saved", flush=True)
         """,
     )
-    with running(tmp_path, "torchrun", "--nproc_per_node=2", name) as ran:
+    # A shell without job control starts what stands before `&` with SIGINT ignored.
+    how = {"preexec_fn": lambda: signal.signal(signal.SIGINT, inherited)}
+    with running(tmp_path, "torchrun", "--nproc_per_node=2", name, **how) as ran:
         ran.wait_line("[1] ready")
         ran.wait_line("[0] ready")
         ran.process.send_signal(signal.SIGINT)

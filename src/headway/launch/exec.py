@@ -22,8 +22,9 @@ def main(job: dict[str, Any]) -> NoReturn:
         argv.insert(_first_script(argv), f"{foreign.local_rank_flag}={job['local_rank']}")
     environment = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
     os.chdir(foreign.cwd)
-    # Python ignores these two, and what is ignored stays so across an exec; `yes | head` would never end.
-    for signum in (signal.SIGPIPE, signal.SIGXFSZ):
+    # What is ignored stays so across an exec. Python ignores the first two, and `yes | head` would never end; a shell
+    # ignores the others in what it starts with `&`, and a stop that we pass on would not be heard.
+    for signum in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGQUIT):
         signal.signal(signum, signal.SIG_DFL)
     os.execvpe(argv[0], argv, environment)
 
