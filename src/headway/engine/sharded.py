@@ -25,9 +25,11 @@ class Sharded(Layout):
         policy = MixedPrecisionPolicy()
         if precision == "bf16":
             policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+        # Frozen weights stay whole on every rank: they have no gradients or optimizer state to spread, and are hashed.
+        frozen = {param for param in model.parameters() if not param.requires_grad}
         for block in blocks:
-            fully_shard(block, mesh=mesh, mp_policy=policy)
-        fully_shard(model, mesh=mesh, mp_policy=policy)
+            fully_shard(block, mesh=mesh, mp_policy=policy, ignored_params=frozen)
+        fully_shard(model, mesh=mesh, mp_policy=policy, ignored_params=frozen)
         self._modules = [module for module in model.modules() if isinstance(module, FSDPModule)]
         for module in self._modules:
             # Only the loop divides: the reduction must be a plain sum.

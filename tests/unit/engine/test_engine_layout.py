@@ -126,3 +126,29 @@ def test_gradients_are_views_of_few_buffers():
     assert float(torch.stack(grads).norm()) == pytest.approx(2 * before, rel=1e-6)
     layout.zero_grad()
     assert float(layout.grad_norm()) == 0
+
+
+def train_above_frozen(ranks, strategy):
+    """One step above a frozen block; returns the norm and all whole weights."""
+    model = Net()
+    model.blocks[0].requires_grad_(False)
+    layout = make_layout(ranks, model, strategy)
+    params = {name: param for name, param in model.named_parameters() if param.requires_grad}
+    (optimizer,) = make_optimizers([ParamGroup(params=params, optimizer="adamw", lr=0.05)], layout)
+    layout.zero_grad()
+    layout.begin_micro(is_last=True)
+    model(batches(ranks.world_size)[ranks.rank]).square().sum().div(24).backward()
+    layout.finish_backward()
+    norm = float(layout.grad_norm())
+    optimizer.step(0.05, 0)
+    whole = {n: layout.whole(layout.local(p.detach()), like=p).flatten().tolist() for n, p in params.items()}
+    return [norm], whole, model.blocks[0].weight.flatten().tolist()
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+def test_a_frozen_part_stays_whole_and_as_it_was(strategy):
+    (alone,) = run_ranks(train_above_frozen, 1, "ddp")
+    answers = run_ranks(train_above_frozen, 2, strategy)
+    assert answers[0] == answers[1]
+    assert_close(answers[0][:2], alone[:2])
+    assert answers[0][2] == Net().blocks[0].weight.flatten().tolist()
