@@ -91,6 +91,13 @@ def list_gpus(gpus: Sequence[Gpu]) -> str:
     return ", ".join(f"{gpu.index} {gpu.name or 'n/a'}" for gpu in gpus) or "-"
 
 
+def list_alike(gpus: Sequence[Gpu]) -> str:
+    """Return the indexes of the largest group of one kind, as `parallel.gpus` takes them; equal groups: the larger."""
+    kinds = Counter((gpu.name, gpu.total_bytes) for gpu in gpus)
+    best = max(kinds, key=lambda kind: (kinds[kind], kind[1] or 0))
+    return ",".join(str(gpu.index) for gpu in gpus if (gpu.name, gpu.total_bytes) == best)
+
+
 def list_holders(gpus: Sequence[Gpu]) -> str:
     """Return who holds which GPU: `0: ann, pid 4242 python, 70.1 GiB; 1: …`."""
     return "; ".join(f"{gpu.index}: {describe_holders(gpu)}" for gpu in gpus) or "-"

@@ -9,17 +9,17 @@ from dataclasses import replace
 
 from headway.config import RunConfig
 from headway.errors import CheckError
-from headway.machine.devices import can_use_gpus, describe_holders, is_free, list_gpus, pick_devices
+from headway.machine.devices import can_use_gpus, describe_holders, is_free, list_alike, list_gpus, pick_devices
 from headway.machine.dumps import parse_oom, parse_xids
 from headway.machine.judge_env import judge_env
 from headway.machine.judge_gpus import capability_of, judge_gpus
-from headway.machine.judge_host import NOFILE, judge_limits, judge_shm
+from headway.machine.judge_host import NOFILE, judge_inodes, judge_limits, judge_shm
 from headway.machine.judge_kernel import judge_oom, judge_xids
 from headway.machine.judge_links import judge_links, judge_p2p
 from headway.machine.judge_npus import judge_npus
 from headway.machine.judge_versions import judge_build, judge_company, judge_driver, judge_p2p_driver, judge_pair
 from headway.machine.record import Finding, MachineReport
-from headway.units import count, size
+from headway.units import size
 
 OWN_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 """Set by Headway for every rank; what a shell or an old script left in them has no effect."""
@@ -28,7 +28,6 @@ _GIB = 1 << 30
 _DISK_STOP = _GIB // 4
 """Not even logs and one small checkpoint."""
 _DISK_WARN = 5 * _GIB
-_INODES_WARN = 10_000
 _SHM_WARN = _GIB
 """Docker's default of 64 MiB ends data loader processes with a bus error; 1 GiB holds a few batches of each."""
 _MEMORY_WARN = _GIB
@@ -169,7 +168,9 @@ def _judge_choice(report: MachineReport, config: RunConfig) -> Iterator[Finding]
         facts={"num": str(len(picked)), "here": str(len(report.gpus)), "list": ", ".join(map(str, picked))},
     )
     if len(Counter((gpu.name, gpu.total_bytes) for gpu in chosen)) > 1:
-        yield Finding(code="machine/gpus-differ", level="warn", facts={"list": list_gpus(chosen)})
+        yield Finding(
+            code="machine/gpus-differ", level="warn", facts={"list": list_gpus(chosen), "same": list_alike(chosen)}
+        )
 
 
 def _judge_disk(report: MachineReport) -> Iterator[Finding]:
@@ -181,9 +182,7 @@ def _judge_disk(report: MachineReport) -> Iterator[Finding]:
         facts = {"place": place, "free": size(free), "need": size(_DISK_STOP if is_full else _DISK_WARN)}
         code = "machine/disk-full" if is_full else "machine/disk-low"
         yield Finding(code=code, level="stop" if is_full else "warn", facts=facts)
-    if report.disk_free_inodes is not None and report.disk_free_inodes < _INODES_WARN:
-        facts = {"place": place, "free": count(report.disk_free_inodes), "need": count(_INODES_WARN)}
-        yield Finding(code="machine/inodes-low", level="warn", facts=facts)
+    yield from judge_inodes(place, report.disk_free_inodes)
 
 
 def _judge_host(report: MachineReport, config: RunConfig) -> Iterator[Finding]:

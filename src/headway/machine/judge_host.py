@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from headway.machine.record import Finding
-from headway.units import size
+from headway.units import count, size
 
 GIB = 1 << 30
 NOFILE = 4096
@@ -18,6 +18,8 @@ _FEW_CORES = 4
 _SMALL_MEMORY = 8 * GIB
 _MOUNT_FREE = 20 * GIB
 _MOUNT_FULL_PERCENT = 85
+INODES = 10_000
+"""A run makes some hundred files; others on the disk make the rest."""
 _NOT_DATA = ("/dev", "/run", "/sys", "/proc", "/boot", "/snap", "/etc", "/usr/lib", "/usr/bin", "/efi")
 
 
@@ -54,6 +56,13 @@ def judge_shm(total_bytes: int | None) -> Iterator[Finding]:
     if total_bytes is not None and total_bytes < _SHM:
         facts = {"total": size(total_bytes), "need": size(_SHM)}
         yield Finding(code="machine/shm-little", level="note" if total_bytes >= GIB else "warn", facts=facts)
+
+
+def judge_inodes(mount: str, free: int | None) -> Iterator[Finding]:
+    """Yield a disk that can hold few more files."""
+    if free is not None and free < INODES and not mount.startswith(_NOT_DATA):
+        facts = {"place": mount, "free": count(free), "need": count(INODES)}
+        yield Finding(code="machine/inodes-low", level="warn", facts=facts)
 
 
 def judge_mount(mount: str, free_bytes: int | None, used_percent: int | None) -> Iterator[Finding]:

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from headway.machine.devices import describe_holders, is_free
-from headway.machine.dumps import Dump, Facts, bytes_of
+from headway.machine.devices import describe_holders, is_free, list_alike, list_gpus
+from headway.machine.dumps import Dump, Facts, bytes_of, memory_of
 from headway.machine.findings import sort_findings
 from headway.machine.judge_gpus import judge_gpus
-from headway.machine.judge_host import judge_cores, judge_limits, judge_memory, judge_mount, judge_shm
+from headway.machine.judge_host import judge_cores, judge_inodes, judge_limits, judge_memory, judge_mount, judge_shm
 from headway.machine.judge_kernel import judge_oom, judge_xids
 from headway.machine.judge_links import judge_links, judge_nvlinks
 from headway.machine.judge_npus import judge_npus, npus_from
@@ -20,7 +20,7 @@ from headway.machine.record import Finding, Gpu, GpuHealth, GpuProcess
 from headway.units import size
 
 _MIB = 1 << 20
-_TABLES = ("nvidia_smi_q", "nvidia_smi", "nvidia_smi_query_csv")
+_TABLES = ("nvidia_smi_q", "nvidia_smi", "nvidia_smi_query_csv", "nvidia_smi_list")
 """Where GPUs are told, the fullest first."""
 _ERROR_CODES = {
     "driver_library_mismatch": "machine/driver-mismatch",
@@ -208,8 +208,8 @@ def _judge_recorded_gpus(dump: Dump) -> Iterator[Finding]:
     here = [gpu for gpu in gpus if not gpu.lost]
     models = {(gpu.name, (gpu.total_bytes or 0) >> 30) for gpu in here}
     if len(models) > 1:
-        names = ", ".join(f"{gpu.index} {gpu.name or 'n/a'}" for gpu in here)
-        yield Finding(code="machine/gpus-differ", level="warn", facts={"list": names})
+        facts = {"list": list_gpus(here), "same": list_alike(here)}
+        yield Finding(code="machine/gpus-differ", level="warn", facts=facts)
 
 
 def _without_screens(gpu: Gpu) -> Gpu:
@@ -285,6 +285,8 @@ def _judge_accelerate(facts: Facts) -> Iterator[Finding]:
 
 def _judge_df(facts: Facts) -> Iterator[Finding]:
     for row in facts["filesystems"]:
+        if str(row.get("ifree")).isdecimal() and row.get("inodes") != "0":  # 0 of 0: it counts none
+            yield from judge_inodes(row["mount"], int(row["ifree"]))
         total, free, mount = bytes_of(row.get("size")), bytes_of(row.get("avail")), row["mount"]
         if mount == "/dev/shm":
             yield from judge_shm(total)
@@ -293,12 +295,10 @@ def _judge_df(facts: Facts) -> Iterator[Finding]:
 
 
 def _judge_free(facts: Facts) -> Iterator[Finding]:
-    scale = {"GiB": 1 << 30, "MiB": _MIB, "KiB": 1 << 10, "B": 1}.get(facts.get("unit") or "")
-
-    def in_bytes(value: object) -> int | None:
-        return value * scale if isinstance(value, int) and scale else bytes_of(value) if value is not None else None
-
-    yield from judge_memory(in_bytes(facts.get("total")), in_bytes(facts.get("swap_total")))
+    swap = memory_of(facts, "swap_total")
+    yield from judge_memory(memory_of(facts, "total"), swap)
+    if swap and memory_of(facts, "swap_free") == 0:
+        yield Finding(code="machine/swap-full", level="note", facts={"total": size(swap)})
 
 
 def _judge_ulimit(facts: Facts) -> Iterator[Finding]:

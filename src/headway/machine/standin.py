@@ -12,7 +12,7 @@ from typing import Any
 
 from headway.config import RunConfig
 from headway.errors import CheckError, UsageError
-from headway.machine.dumps import Dump, bytes_of, read_dump
+from headway.machine.dumps import Dump, bytes_of, memory_of, read_dump
 from headway.machine.findings import judge_machine, sort_findings
 from headway.machine.inspect import inspect_machine
 from headway.machine.judge_npus import npus_from
@@ -166,10 +166,17 @@ def _host_values(dump: Dump) -> dict[str, Any]:
             values[name] = limits[key] * scale if isinstance(limits[key], int) else None
     for row in dump.parts.get("df", {}).get("filesystems", ()):
         total, free = bytes_of(row.get("size")), bytes_of(row.get("avail"))
-        if row["mount"] == "/dev/shm":
+        if row["mount"] == "/dev/shm" and total is not None:
             values |= {"shm_bytes": total, "shm_free_bytes": free}
         elif row["mount"] == "/" and total is not None:
             values |= {"disk_bytes": total, "disk_free_bytes": free, "disk_place": "/"}
+    memory = dump.parts.get("free", {})
+    total = memory_of(memory, "total")
+    if total is not None:
+        # Older versions have no such column: what buffers hold counts as free there.
+        free = memory_of(memory, "available" if "available" in memory else "free_with_cache")
+        values |= {"memory_bytes": total, "memory_free_bytes": memory_of(memory, "free") if free is None else free}
+        values["swap_bytes"] = memory_of(memory, "swap_total")
     return values
 
 

@@ -17,8 +17,8 @@ TEXTS: dict[str, Text] = {
     "machine/gpus-differ": Text(
         en="the GPUs differ ({list}), and the slowest sets the pace of every step",
         zh="所选 GPU 型号不一（{list}），每一步都要等最慢的那个",
-        en_hint="choose equal ones, such as parallel.gpus=0,1",
-        zh_hint="选用相同的型号，例如 parallel.gpus=0,1",
+        en_hint="choose those of one kind: parallel.gpus={same}",
+        zh_hint="只用同一型号：parallel.gpus={same}",
     ),
     "machine/gpu-busy": Text(
         en="GPU {gpu} is in use: {used} of {total}, held by {holders}",
@@ -142,9 +142,9 @@ TEXTS: dict[str, Text] = {
         zh_hint="无需处理；查看上限：nvidia-smi -q -d POWER -i {gpus}",
     ),
     "machine/gpu-uncorrected": Text(
-        en="GPU {gpus} has uncorrectable memory errors: {num} since the driver was loaded, {ever} ever; "
+        en="GPU {gpus} has uncorrectable memory errors (since the driver was loaded: {num}, in all: {ever}): "
         "they end ranks or damage weights",
-        zh="GPU {gpus} 出现不可纠正的显存错误：驱动加载以来 {num} 次，累计 {ever} 次；会使 rank 崩溃或损坏权重",
+        zh="GPU {gpus} 出现不可纠正的显存错误（驱动加载以来：{num}，累计：{ever}）：会使 rank 崩溃或损坏权重",
         en_hint="stop its programs and reset it: sudo nvidia-smi -r -i {gpus}; replace it when they come again",
         zh_hint="停掉占用程序后重置：sudo nvidia-smi -r -i {gpus}；反复出现就更换该卡",
     ),
@@ -215,8 +215,8 @@ TEXTS: dict[str, Text] = {
         zh_hint="空闲时执行：sudo nvidia-smi -r -i {gpus}",
     ),
     "machine/mig-on": Text(
-        en="GPU {gpus} is split by MIG ({num} instances): a rank gets one of them, and they cannot talk to each other",
-        zh="GPU {gpus} 被 MIG 切分（{num} 个实例）：每个 rank 只能用一个实例，实例之间无法通信",
+        en="GPU {gpus} is split by MIG (instances: {num}): a rank gets one of them, and they cannot talk to each other",
+        zh="GPU {gpus} 被 MIG 切分（实例数：{num}）：每个 rank 只能用一个实例，实例之间无法通信",
         en_hint="to have it whole: sudo nvidia-smi -i {gpus} -mig 0",
         zh_hint="要整卡使用：sudo nvidia-smi -i {gpus} -mig 0",
     ),

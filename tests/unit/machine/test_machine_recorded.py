@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 import test_machine_dumps as samples
@@ -11,7 +12,24 @@ from fakes.machines import GIB, eight_h100, machine, two_v100
 from headway.config import ParallelConfig, RunConfig
 from headway.errors import CheckError, UsageError
 from headway.machine import find_model, gpu_models, judge_dump, make_machine, read_dump, read_stand_in
+from headway.machine.devices import list_alike
 from headway.messages import LANGUAGES, hint, say
+
+FREE = """\
+              total        used        free      shared  buff/cache   available
+Mem:           15Gi        14Gi       212Mi       1.0Gi       900Mi       301Mi
+Swap:         2.0Gi       2.0Gi          0B
+"""
+INODES = """\
+Filesystem        Inodes    IUsed     IFree IUse% Mounted on
+/dev/sda1       61054976 61054970         6  100% /
+/dev/sdb1              0        0         0     - /btrfs
+tmpfs           16461234       12  16461222    1% /dev/shm
+"""
+LISTED = """\
+GPU 0: NVIDIA H20 (UUID: GPU-8ad4a1c3-1111-2222-3333-444455556666)
+GPU 1: NVIDIA H20 (UUID: GPU-8ad4a1c3-1111-2222-3333-444455556667)
+"""
 
 
 def codes(text: str) -> dict[str, str]:
@@ -35,6 +53,8 @@ CASES = [
     (samples.ASCEND, "npu-unwell", "warn"),
     (samples.ASCEND, "npu-busy", "warn"),
     (samples.ULIMIT, "nproc-low", "warn"),
+    (FREE, "swap-full", "note"),
+    (INODES, "inodes-low", "warn"),
     ("NVRM: Xid (PCI:0000:01:00): 48, pid=1, DBE", "xid-memory", "warn"),
     ("NVRM: Xid (PCI:0000:01:00): 31, pid=1, MMU", "xid-program", "note"),
     ("NVRM: Xid (PCI:0000:01:00): 74, NVLINK", "xid-link", "warn"),
@@ -161,3 +181,26 @@ def test_every_model_has_a_name_of_its_own_and_is_found_by_its_aliases():
     for model in gpu_models():
         assert model.memory_gib > 0
         assert {parse_wanted(alias)[1].vendor for alias in model.aliases} == {model.vendor}
+
+
+def test_memory_and_room_of_a_recorded_machine_take_the_place_of_ours():
+    there = read_stand_in(FREE, "free.txt", machine())
+    assert (there.memory_bytes, there.memory_free_bytes) == (15 * GIB, 301 << 20)
+    assert "machine/memory-low" in [one.code for one in there.findings]
+    files = read_stand_in(INODES, "df.txt", machine())
+    assert files.shm_bytes == machine().shm_bytes
+    assert [one.facts["place"] for one in files.findings if one.code == "machine/inodes-low"] == ["/"]
+
+
+def test_a_bare_list_of_gpus_and_a_quoted_table_are_read():
+    there = read_stand_in(LISTED, "list.txt", machine())
+    assert [(gpu.index, gpu.name) for gpu in there.gpus] == [(0, "NVIDIA H20"), (1, "NVIDIA H20")]
+    quoted = "\n".join(f"# {line}" for line in samples.OLD.splitlines())
+    assert read_dump(quoted).parts["nvidia_smi"] == read_dump(samples.OLD).parts["nvidia_smi"]
+
+
+def test_mixed_gpus_are_answered_with_those_of_one_kind():
+    there = make_machine("2xH100", machine())
+    other = make_machine("1x4090", machine()).gpus[0]
+    mixed = (replace(other, index=0), *(replace(gpu, index=gpu.index + 1) for gpu in there.gpus))
+    assert list_alike(mixed) == "1,2"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from headway.machine.dumps.values import Facts, count_or_none, text_or_none
+from headway.machine.dumps.values import Facts, bytes_of, count_or_none, text_or_none
 
 _DF_HEAD = re.compile(r"^[ \t]*(?:Filesystem|文件系统)[ \t]+(.*?)[ \t]+(?:Mounted on|挂载点)[ \t]*$", re.M)
 _DF_WORDS = {"Available": "Avail", "Capacity": "Use%", "容量": "Size", "大小": "Size", "已用": "Used", "可用": "Avail",
@@ -45,7 +45,7 @@ def parse_df(text: str) -> Facts | None:
 def _df_name(name: str) -> str:
     if name in _DF_SIZES:
         return "inodes" if name == "Inodes" else "size"
-    return {"Use%": "use_pct", "IUse%": "iuse_pct", "Avail": "avail", "Used": "used"}.get(name, name.lower())
+    return {"Use%": "use_pct", "IUse%": "iuse_pct"}.get(name, name.lower())
 
 
 _FREE_WORDS = {"buff/cache": "buff_cache", "总计": "total", "已用": "used", "空闲": "free", "共享": "shared",
@@ -70,6 +70,13 @@ def parse_free(text: str) -> Facts | None:
         for name, value in zip(("swap_total", "swap_used", "swap_free"), swap.groups(), strict=True):
             facts[name] = value if is_human else count_or_none(value)
     return facts
+
+
+def memory_of(facts: Facts, name: str) -> int | None:
+    """Return one reading of `free` in bytes; None: it is not there."""
+    value = facts.get(name)
+    scale = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10, "B": 1}.get(facts.get("unit") or "")
+    return value * scale if isinstance(value, int) and scale else bytes_of(value)
 
 
 def _unit(total: int | None) -> str | None:

@@ -84,6 +84,7 @@ def _pairs(devices: list[str], columns: list[str], rows: dict[str, list[str]]) -
 
 
 _NVLINK_GPU = re.compile(r"^\s*GPU (\d+): (.+?) \(UUID: ([^)]*)\)\s*$")
+_LISTED_GPU = re.compile(r"^[ \t]*GPU (\d{1,3}): (\S.*?) \(UUID: (GPU-[^)\s]*)\)[ \t]*$", re.M)
 _NVLINK_LINK = re.compile(r"^\s*Link (\d+): (.+?)\s*$")
 
 
@@ -106,4 +107,10 @@ def parse_nvlink(text: str) -> Facts | None:
                 gpus[-1]["inactive"] = gpus[-1].get("inactive", 0) + 1
         elif line.strip() and not line.startswith(("\t", " ")):
             gpus[-1].setdefault("message", line.strip())
+    return {"gpus": gpus} if gpus else None
+
+
+def parse_list(text: str) -> Facts | None:
+    """Return the GPUs of `nvidia-smi -L`, or None; the list of links has the same lines with links below them."""
+    gpus = [{"index": int(one[0]), "name": one[1], "uuid": one[2]} for one in _LISTED_GPU.findall(text)]
     return {"gpus": gpus} if gpus else None

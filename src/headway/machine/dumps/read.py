@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from headway.machine.dumps.host import parse_df, parse_free, parse_lscpu, parse_ulimit
 from headway.machine.dumps.kernel import parse_oom, parse_xids
-from headway.machine.dumps.links import parse_nvlink, parse_topology
+from headway.machine.dumps.links import parse_list, parse_nvlink, parse_topology
 from headway.machine.dumps.nvidia_q import parse_q
 from headway.machine.dumps.nvidia_query import parse_query
 from headway.machine.dumps.nvidia_table import parse_table, parse_vgpu
@@ -29,6 +29,7 @@ _PARSERS: dict[str, Callable[[str], Facts | None]] = {
     "nvidia_smi_vgpu": parse_vgpu,
     "nvidia_smi_q": parse_q,
     "nvidia_smi_query_csv": parse_query,
+    "nvidia_smi_list": parse_list,
     "npu_smi": parse_npu,
     "rocm_smi": parse_rocm,
     "topology": parse_topology,
@@ -67,6 +68,8 @@ def read_dump(text: str) -> Dump:
     parts = {kind: facts for kind, parse in _PARSERS.items() if (facts := parse(cleaned)) is not None}
     if "topology" in parts and "npu_smi" not in parts and "NPU0" in cleaned:
         parts = {"npu_smi": parts["topology"], **parts}
+    if "nvlink" in parts:
+        parts.pop("nvidia_smi_list", None)
     # A log of the driver speaks of lost GPUs in words that also stand for a failed nvidia-smi.
     if "dmesg_xid" in parts:
         parts.pop("nvidia_smi_error", None)

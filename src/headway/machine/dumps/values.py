@@ -11,15 +11,17 @@ Facts = dict[str, Any]
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _ENDLESS = re.compile(r"\d{19,}")
 """No reading has as many digits, and Python refuses to read numbers of thousands."""
+_QUOTED = re.compile(r"^[ \t]*(?:#|>|//)[ \t]?(?=[|+])", re.M)
+"""A table pasted as a comment or a quotation."""
 _ABSENT = {"", "n/a", "na", "[n/a]", "not found", "[not found]", "not supported", "[not supported]", "-", "--"}
 _NUMBER = re.compile(r"[+-]?\d{1,18}(?:\.\d{1,9})?")
 _SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50, "e": 1 << 60}
 
 
 def clean(text: str) -> str:
-    """Return the text without terminal escapes, carriage returns, null bytes and endless numbers; blanks stay."""
+    """Return the text without escapes, carriage returns, null bytes, endless numbers and marks of a quotation."""
     plain = _ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
-    return _ENDLESS.sub(lambda found: found[0][:18], plain)
+    return _QUOTED.sub("", _ENDLESS.sub(lambda found: found[0][:18], plain))
 
 
 def is_absent(value: str | None) -> bool:
