@@ -17,7 +17,14 @@ from headway.machine.judge_host import NOFILE, judge_inodes, judge_limits, judge
 from headway.machine.judge_kernel import judge_oom, judge_xids
 from headway.machine.judge_links import judge_links, judge_p2p
 from headway.machine.judge_npus import judge_npus
-from headway.machine.judge_versions import judge_build, judge_company, judge_driver, judge_p2p_driver, judge_pair
+from headway.machine.judge_versions import (
+    is_older,
+    judge_build,
+    judge_company,
+    judge_driver,
+    judge_p2p_driver,
+    judge_pair,
+)
 from headway.machine.record import Finding, MachineReport
 from headway.units import size
 
@@ -68,7 +75,7 @@ def _judge_framework(report: MachineReport) -> Iterator[Finding]:
     elif report.gpus and not can_use_gpus(report):
         facts = {"torch": found.torch, "gpus": str(len(report.gpus)), "python": found.python}
         yield Finding(code="machine/torch-cpu-build", level="warn", facts=facts)
-    elif report.gpus and _is_older(report.gpu_driver_cuda, found.cuda):
+    elif report.gpus and is_older(report.gpu_driver_cuda, found.cuda):
         facts = {
             "driver": report.gpu_driver or "n/a",
             "serves": report.gpu_driver_cuda or "n/a",
@@ -121,12 +128,6 @@ def _judge_tries(report: MachineReport) -> Iterator[Finding]:
             variable, _, address = name.partition(" ")
             facts = {"name": variable, "address": address, "why": answer}
             yield Finding(code="machine/tracker-unreachable", level="warn", facts=facts)
-
-
-def _is_older(serves: str | None, built: str | None) -> bool:
-    """Whether the driver is of an older major than torch's CUDA; inside one major CUDA is compatible."""
-    majors = [(version or "").partition(".")[0] for version in (serves, built)]
-    return all(major.isdecimal() for major in majors) and int(majors[0]) < int(majors[1])
 
 
 def _judge_gpus(report: MachineReport, config: RunConfig) -> Iterator[Finding]:

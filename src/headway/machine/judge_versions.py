@@ -50,6 +50,12 @@ def judge_driver(driver: str | None, cuda: str | None, *, smi: str | None = None
         yield Finding(code="machine/smi-differs", level="note", facts=facts)
 
 
+def is_older(serves: str | None, built: str | None) -> bool:
+    """Whether the driver is of an older major than torch's CUDA; inside one major CUDA is compatible."""
+    majors = [(version or "").partition(".")[0] for version in (serves, built)]
+    return all(major.isdecimal() for major in majors) and int(majors[0]) < int(majors[1])
+
+
 def native_cuda(driver: str | None) -> str | None:
     """Return the CUDA version a driver of this branch brings by itself, or None for a branch we do not know."""
     major = (driver or "").partition(".")[0]

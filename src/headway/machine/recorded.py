@@ -13,9 +13,16 @@ from headway.machine.findings import sort_findings
 from headway.machine.judge_gpus import judge_gpus
 from headway.machine.judge_host import judge_cores, judge_inodes, judge_limits, judge_memory, judge_mount, judge_shm
 from headway.machine.judge_kernel import judge_oom, judge_xids
-from headway.machine.judge_links import judge_links, judge_nvlinks
+from headway.machine.judge_links import judge_links, judge_nvlinks, judge_p2p
 from headway.machine.judge_npus import judge_npus, npus_from
-from headway.machine.judge_versions import judge_driver, judge_packages, judge_pair, judge_toolkit
+from headway.machine.judge_versions import (
+    is_older,
+    judge_driver,
+    judge_packages,
+    judge_pair,
+    judge_toolkit,
+    native_cuda,
+)
 from headway.machine.record import Finding, Gpu, GpuHealth, GpuProcess
 from headway.units import size
 
@@ -258,6 +265,11 @@ def _judge_collect(facts: Facts) -> Iterator[Finding]:
         about = {"torch": facts.get("torch") or "n/a", "gpus": str(len(facts["gpus"])), "python": "python"}
         yield Finding(code="machine/torch-cpu-build", level="warn", facts=about)
     elif facts.get("cuda_available") == "False":
+        driver, torch_cuda = facts.get("driver"), facts.get("torch_cuda")
+        serves = native_cuda(driver)
+        if is_older(serves, torch_cuda):
+            about = {"driver": driver, "serves": serves, "torch": facts.get("torch") or "n/a", "cuda": torch_cuda}
+            yield Finding(code="machine/driver-too-old", level="warn", facts=about)
         yield Finding(code="machine/cuda-unavailable", level="warn", facts={"torch": facts.get("torch") or "n/a"})
     if facts.get("debug_build") == "True":
         yield Finding(code="machine/torch-debug", level="note", facts={"torch": facts.get("torch") or "n/a"})
@@ -348,6 +360,7 @@ _JUDGES: dict[str, Any] = {  # Any: each takes the facts of its own kind
     "nvidia_smi_error": _judge_trouble,
     "npu_smi": _judge_npu,
     "rocm_smi": _judge_rocm,
+    "topology_p2p": lambda facts: judge_p2p(facts["pairs"]),
     "topology": lambda facts: judge_links(facts["pair_counts"]),
     "nvlink": lambda facts: judge_nvlinks(
         {one["index"]: one["links"] for one in facts["gpus"]},

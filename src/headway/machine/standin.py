@@ -152,6 +152,8 @@ def values_of(dump: Dump) -> dict[str, Any]:
     links = {pair.replace("GPU", ""): kind for kind, named in pairs.items() for pair in named}
     if links:
         values["links"] = links
+    if "topology_p2p" in dump.parts:
+        values["p2p"] = dump.parts["topology_p2p"]["pairs"]
     return {**values, **_host_values(dump)}
 
 

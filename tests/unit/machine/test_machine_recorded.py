@@ -30,6 +30,32 @@ LISTED = """\
 GPU 0: NVIDIA H20 (UUID: GPU-8ad4a1c3-1111-2222-3333-444455556666)
 GPU 1: NVIDIA H20 (UUID: GPU-8ad4a1c3-1111-2222-3333-444455556667)
 """
+P2P = """\
+ \tGPU0\tGPU1\tGPU2\t
+ GPU0\tX\tCNS\tOK\t
+ GPU1\tCNS\tX\tOK\t
+ GPU2\tOK\tOK\tX\t
+
+Legend:
+
+  X    = Self
+  OK   = Status Ok
+  CNS  = Chipset not supported
+"""
+COLLECTED = """\
+PyTorch version: 2.6.0+cu124
+Is debug build: False
+CUDA used to build PyTorch: 12.4
+ROCM used to build PyTorch: N/A
+
+OS: Ubuntu 22.04.4 LTS (x86_64)
+Python version: 3.10.16 (main, Dec 11 2024) (64-bit runtime)
+Is CUDA available: False
+GPU models and configuration:
+GPU 0: NVIDIA GeForce RTX 3090
+
+Nvidia driver version: 470.82.01
+"""
 
 
 def codes(text: str) -> dict[str, str]:
@@ -55,6 +81,8 @@ CASES = [
     (samples.ULIMIT, "nproc-low", "warn"),
     (FREE, "swap-full", "note"),
     (INODES, "inodes-low", "warn"),
+    (P2P, "p2p-closed", "note"),
+    (COLLECTED, "driver-too-old", "warn"),
     ("NVRM: Xid (PCI:0000:01:00): 48, pid=1, DBE", "xid-memory", "warn"),
     ("NVRM: Xid (PCI:0000:01:00): 31, pid=1, MMU", "xid-program", "note"),
     ("NVRM: Xid (PCI:0000:01:00): 74, NVLINK", "xid-link", "warn"),

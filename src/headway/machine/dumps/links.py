@@ -1,4 +1,4 @@
-"""How devices are joined: `nvidia-smi topo -m`, `npu-smi info -t topo`, `nvidia-smi nvlink -s`."""
+"""How devices are joined: `nvidia-smi topo -m` and `-p2p`, `npu-smi info -t topo`, `nvidia-smi nvlink -s`."""
 
 from __future__ import annotations
 
@@ -46,6 +46,23 @@ def parse_topology(text: str) -> Facts | None:
     facts["cpu_affinity"] = {name: tail[0] for name, tail in tails.items() if has_cpu and tail}
     facts["numa"] = {name: tail[1] for name, tail in tails.items() if has_numa and len(tail) > 1}
     return facts
+
+
+_P2P = re.compile(r"^[ \t]*GPU(\d{1,3})[ \t]+((?:(?:X|OK|CNS|GNS|TNS|DR|NS|U)[ \t]*)+)$", re.M)
+
+
+def parse_p2p(text: str) -> Facts | None:
+    """Return which pairs can read each other's memory, or None when there is no such matrix."""
+    if not re.search(r"^\s*(?:CNS|GNS|TNS)\s+=", text, re.M):
+        return None
+    rows = {int(one[0]): one[1].split() for one in _P2P.findall(text)}
+    return {
+        "pairs": {
+            f"{row}-{column}": cells[column] == "OK"
+            for row, cells in rows.items()
+            for column in range(row + 1, len(cells))
+        }
+    }
 
 
 def _is_header(line: str) -> bool:

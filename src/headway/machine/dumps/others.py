@@ -78,7 +78,7 @@ _ROCM_KEYS: dict[str, tuple[str, Any]] = {  # Any: a reader of one printed value
     "GFX Version": ("gfx", text_or_none),
 }
 _CONCISE = re.compile(
-    r"^(\d+)\s+(.*?)\s*(\S+?)(?:°C|[cC])\s+(\S+?)W\s+.*\s(\S+?)W\s+(\d+|N/A|Unsupported)%?\s+(\d+|N/A)%?\s*$"
+    r"^(\d+)\s+(.*?)\s*(\S+?)(?:°C|[cC])\s+(N/A|\S+?W)\s+.*\s(\S+?)W\s+(\d+|N/A|Unsupported)%?\s+(\d+|N/A)%?\s*$"
 )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from headway.machine.dumps.host import parse_df, parse_free, parse_lscpu, parse_ulimit
 from headway.machine.dumps.kernel import parse_oom, parse_xids
-from headway.machine.dumps.links import parse_list, parse_nvlink, parse_topology
+from headway.machine.dumps.links import parse_list, parse_nvlink, parse_p2p, parse_topology
 from headway.machine.dumps.nvidia_q import parse_q
 from headway.machine.dumps.nvidia_query import parse_query
 from headway.machine.dumps.nvidia_table import parse_table, parse_vgpu
@@ -33,6 +33,7 @@ _PARSERS: dict[str, Callable[[str], Facts | None]] = {
     "npu_smi": parse_npu,
     "rocm_smi": parse_rocm,
     "topology": parse_topology,
+    "topology_p2p": parse_p2p,
     "nvlink": parse_nvlink,
     "nvcc": parse_nvcc,
     "collect_env": parse_collect_env,
