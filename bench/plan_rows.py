@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
+from headway.plan.convnet import Tape
 from headway.plan.decoder import Decoder
 from headway.plan.known import find_decoder, nanochat
 from headway.plan.memory import MemoryForecast, weigh_decoder, weigh_loading
@@ -45,6 +46,7 @@ class Question:
     family: str
     shape: Decoder | None = None
     work: Work | None = None
+    tape: Tape | None = None
     params: float = 0.0
 
 

@@ -12,6 +12,7 @@ from headway.plan.convnet import (
     add_pyramid,
     add_regions,
     add_segment_head,
+    add_ssd,
     weigh_convnet,
 )
 from headway.plan.decoder import Decoder
@@ -48,6 +49,16 @@ HEADS = {
     "gcnet": "fcn",
     "encnet": "fcn",
 }
+VITS = {
+    "tiny": (12, 192, 3),
+    "small": (12, 384, 6),
+    "base": (12, 768, 12),
+    "large": (24, 1024, 16),
+    "huge": (32, 1280, 16),
+    "giant": (40, 1408, 16),
+}
+"""Layers, width and heads of the sizes of timm's vision transformers."""
+TIMM_VIT = re.compile(r"(?:vit|deit3?|beit)_(\w+?)_(?:distilled_)?patch(\d+)_(\d+)(?:_|$)")
 DENSE = ("fcos", "autoassign", "fovea", "tood", "atss", "gfl", "fsaf", "paa", "vfnet", "free-anchor", "freeanchor")
 
 
@@ -57,6 +68,14 @@ def ask_vision(row: Row) -> Question:
         raise InexpressibleError("micro-batch not stated")
     if "ViT" in row["model"] and "SAN" not in row["model"]:
         return _vit(row)
+    if found := TIMM_VIT.match(row["model"]):
+        layers, hidden, heads = VITS[found[1]]
+        described = {"layers": layers, "hidden": hidden, "heads": heads, "image_size": found[3], **row}
+        return _vit({**described, "model": f"ViT /{found[2]}"})
+    if re.match(r"SSD\d+ ResNet-?(34|50)\b", row["model"]):
+        return _ssd(row)
+    if row["family"] == "vision-classification":
+        return _classifier(row)
     if row["family"] == "vision-detection":
         return _detector(row)
     if row["family"] == "vision-segmentation":
@@ -76,6 +95,37 @@ def _work(row: Row) -> Work:
         state_bytes=8 if "adamw" in config else 4,
         bucket_bytes=4,
     )
+
+
+def _ssd(row: Row) -> Question:
+    """SSD on a ResNet cut after its third stage, which keeps the second one's size."""
+    side = int(re.findall(r"\d+", row["model"])[0])
+    depth = int(re.findall(r"ResNet-?(\d+)", row["model"])[0])
+    tape = Tape()
+    outs = ResNet(depth=depth, strides=(1, 2, 1, 1), stages=3).walk(tape, side, side)
+    add_ssd(tape, outs)
+    return _weigh(row, tape, "detector")
+
+
+def _classifier(row: Row) -> Question:
+    """A plain ResNet or ResNeXt with one linear layer behind it."""
+    found = re.fullmatch(
+        r"(?:tv_|gluon_)?resne(t|xt)-?(\d+)(?:[-_ ]?(\d+)x(\d+)d)?(?: v1(?:\.5)?)?", row["model"].lower()
+    )
+    if found is None or int(found[2]) not in (18, 34, 50, 101, 152):
+        raise InexpressibleError(f"no formula for {row['model']}")
+    height, width = _side(row)
+    groups, of_group = (int(found[3]), int(found[4])) if found[3] else (32, 4) if found[1] == "xt" else (1, 64)
+    tape = Tape()
+    outs = ResNet(depth=int(found[2]), groups=groups, group_width=of_group).walk(tape, height, width)
+    tape.linear(outs[-1][0], 1000, 1)
+    return _weigh(row, tape, "classifier")
+
+
+def _weigh(row: Row, tape: Tape, family: str) -> Question:
+    work = _work(row)
+    forecast = weigh_convnet(tape, work, ranks=row.get("world_size", 1))
+    return Question(forecast=forecast, family=family, work=work, params=tape.params, tape=tape)
 
 
 def _side(row: Row) -> tuple[int, int]:
@@ -131,9 +181,7 @@ def _detector(row: Row) -> Question:
         if name != "rpn":
             classes = 8 if "cityscapes" in config else 1203 if "lvis" in config else 80
             add_regions(tape, stages=3 if "cascade" in name else 1, masks="mask" in name, classes=classes)
-    work = _work(row)
-    forecast = weigh_convnet(tape, work, ranks=row.get("world_size", 1))
-    return Question(forecast=forecast, family="detector", work=work, params=tape.params)
+    return _weigh(row, tape, "detector")
 
 
 def _segmenter(row: Row) -> Question:
@@ -157,9 +205,7 @@ def _segmenter(row: Row) -> Question:
         outs = _backbone(row["model"], frozen=0, caffe=False, dilated=True).walk(tape, height, width)
         width_of = 128 if outs[-1][0] == 512 else 512
         add_segment_head(tape, outs, kind=head, classes=classes, image=height * width, width=width_of)
-    work = _work(row)
-    forecast = weigh_convnet(tape, work, ranks=row.get("world_size", 1))
-    return Question(forecast=forecast, family="segmenter", work=work, params=tape.params)
+    return _weigh(row, tape, "segmenter")
 
 
 def _walk_unet(tape: Tape, image: float, classes: int) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from headway.machine.models import GpuModel, find_model
 from headway.plan.decoder import Decoder
-from headway.plan.roofline import Card, Number, SpeedForecast, time_decoder
+from headway.plan.roofline import Card, Number, SpeedForecast, time_convnet, time_decoder
 from headway.plan.work import Work
 from plan_rows import InexpressibleError, Question, Row, ask
 
@@ -76,7 +76,7 @@ def ask_speed(row: Row) -> tuple[SpeedForecast, float]:
     if "modded-nanogpt" in source:
         raise InexpressibleError("hand-written kernels")
     question = _encoder(row) if row["family"] == "nlp-encoder" else _ask(row)
-    if question.shape is None or question.work is None:
+    if question.work is None or (question.shape is None and question.tape is None):
         raise InexpressibleError(f"no speed formula for {question.family}")
     work = question.work
     if "mfu_pct" not in row and not row.get("packed", True):
@@ -94,15 +94,19 @@ def ask_speed(row: Row) -> tuple[SpeedForecast, float]:
     real = measured_step(row, work, ranks)
     if real is None:
         raise InexpressibleError("no throughput")
-    forecast = time_decoder(
-        question.shape,
-        work,
-        card,
-        ranks=ranks,
-        number=number_of(row),
-        params=question.params,
-        predicted=0.15 if row["family"] == "nlp-encoder" else 1.0,
-    )
+    if question.tape is not None:
+        forecast = time_convnet(question.tape, work, card, ranks=ranks, number=number_of(row))
+    else:
+        assert question.shape is not None
+        forecast = time_decoder(
+            question.shape,
+            work,
+            card,
+            ranks=ranks,
+            number=number_of(row),
+            params=question.params,
+            predicted=0.15 if row["family"] == "nlp-encoder" else 1.0,
+        )
     if forecast.model_flops / real > forecast.peak_flops:
         raise InexpressibleError("contradiction: more arithmetic than the card's peak")
     if forecast.launch_s > 0.5 * (forecast.math_s + forecast.traffic_s):

@@ -83,6 +83,8 @@ class ResNet:
     """The stride sits on a block's first 1x1 (Caffe's weights), not on its 3x3."""
     frozen: int = 0
     """Parts that do not train: 1 is the stem and the first stage."""
+    stages: int = 4
+    """How many of them there are: SSD stops after the third."""
     deep_stem: bool = False
     """Three 3x3 convolutions in place of one 7x7."""
 
@@ -98,7 +100,7 @@ class ResNet:
         pixels /= 4
         tape.hold(64 * pixels * 3 if trains else 0)  # pooled, and its int64 indices
         channels, outs = 64, []
-        for stage, blocks in enumerate(_DEPTHS[self.depth]):
+        for stage, blocks in enumerate(_DEPTHS[self.depth][: self.stages]):
             planes, trains = 64 << stage, self.frozen < stage + 1
             for number in range(blocks):
                 stride = self.strides[stage] if number == 0 else 1
@@ -175,6 +177,20 @@ def add_dense(tape: Tape, pixels: list[float], *, anchors: int = 1, normed: bool
         # logits, their sigmoid, targets and the focal weight
         tape.conv((256, anchors * classes), size, copies=4, shared=level > 0)
         tape.conv((256, anchors * 5), size, copies=3, shared=level > 0)
+
+
+def add_ssd(tape: Tape, outs: list[tuple[int, float]], *, classes: int = 81) -> None:
+    """Count SSD's further levels, each halved, and its heads on every level."""
+    channels, pixels = outs[-1]
+    levels = [(channels, pixels)]
+    side = pixels**0.5
+    for middle, out in ((256, 512), (256, 512), (128, 256), (128, 256), (128, 256)):
+        tape.conv((levels[-1][0], middle), levels[-1][1], kernel=1)
+        side = max(1.0, side / 2)
+        tape.conv((middle, out), side * side)
+        levels.append((out, side * side))
+    for (into, area), anchors in zip(levels, (4, 6, 6, 6, 4, 4), strict=True):
+        tape.conv((into, anchors * (4 + classes)), area)
 
 
 def add_segment_head(

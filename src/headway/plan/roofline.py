@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from headway.plan.convnet import Tape
 from headway.plan.decoder import Decoder, block_flops, keep_in_block
 from headway.plan.work import Work
 
@@ -63,6 +64,12 @@ FORMATS = {"fp32": 1.0, "tf32": 1.0, "half": 1.0, "fp8": 0.55}
 """The same by number format, against 16 bits."""
 ATTENTION = {"volta": 0.3, "ampere": 0.34, "consumer": 0.4, "hopper": 0.31, "blackwell": 0.2}
 """Share of the peak that flash attention reaches."""
+CONV_SHARE = {"fp32": 0.9, "tf32": 0.5, "half": 0.45, "fp8": 0.45}
+CONV = {"consumer": 0.8}
+"""Share of the peak that convolutions reach, by number format; consumer cards add 16-bit products in fp32 at half their
+rate, and reach more of the rest."""
+TRAFFIC_CONV = 8.0
+"""Times a kept byte of a convolution crosses the memory bus: its norm and activation read and write it again."""
 BANDWIDTH = 0.8
 """Share of the memory bandwidth that streaming kernels reach."""
 TRAFFIC, TRAFFIC_COMPILED = 4.4, 1.0
@@ -172,6 +179,24 @@ def time_decoder(
         ranks=ranks,
         model_flops=tokens * 3.0 * (linear + attention) / share,
         peak=card.peak("half" if number == "fp8" else number),
+    )
+
+
+def time_convnet(tape: Tape, work: Work, card: Card, *, ranks: int = 1, number: Number = "half") -> SpeedForecast:
+    """Return the time of one optimizer step of the network on a tape."""
+    flops = 3.0 * tape.flops * work.micro_batch
+    moved = TRAFFIC_CONV * tape.kept * work.micro_batch * work.compute_bytes
+    return _finish(
+        work,
+        card,
+        math_s=flops / (card.peak(number) * CONV.get(card.generation, CONV_SHARE[number]) * _power(card)),
+        traffic_s=moved / (card.bandwidth_gb_s * 1e9 * BANDWIDTH),
+        launch_s=0.0,
+        weights=tape.params,
+        trained=tape.trained,
+        ranks=ranks,
+        model_flops=flops,
+        peak=card.peak(number),
     )
 
 

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from headway.plan.convnet import ResNet, Tape, add_ssd
 from headway.plan.known import DECODERS, nanochat
-from headway.plan.roofline import Card, link_rate, scale_step, time_decoder
+from headway.plan.roofline import Card, link_rate, scale_step, time_convnet, time_decoder
 from headway.plan.work import Adapter, Work
 
 H100 = Card(
@@ -60,3 +61,23 @@ def test_scaling_is_never_more_than_perfect_and_falls_with_the_gradient():
     assert steps[0] == alone
     assert steps == sorted(steps)
     assert scale_step(alone, RTX, ranks=8, trained=10e9) > 10 * alone
+
+
+def test_resnet_50_on_a_v100_is_near_its_measured_step():
+    tape = Tape()
+    outs = ResNet(depth=50).walk(tape, 224, 224)
+    tape.linear(outs[-1][0], 1000, 1)
+    assert tape.params == pytest.approx(25.5e6, rel=0.01)
+    v100 = Card(
+        name="V100", capability=(7, 0), memory_bytes=16e9, tflops_half=125, bandwidth_gb_s=900, tflops_fp32=15.7
+    )
+    half = time_convnet(tape, Work(micro_batch=256, compute_bytes=2), v100)
+    assert half.samples_s == pytest.approx(1178, rel=0.15)  # 1156 and 1200 measured
+    full = time_convnet(tape, Work(micro_batch=112, compute_bytes=4), v100, number="fp32")
+    assert full.samples_s == pytest.approx(362, rel=0.15)  # 356 and 367 measured
+
+
+def test_ssd_has_its_published_size():
+    tape = Tape()
+    add_ssd(tape, ResNet(depth=50, strides=(1, 2, 1, 1), stages=3).walk(tape, 300, 300))
+    assert tape.params == pytest.approx(22.9e6, rel=0.05)
