@@ -3,109 +3,43 @@
     python bench/fault_blame.py [--rounds 1] [--only NAME] [--no-torchrun]
 
 Each fault strikes rank 1 of a gloo job (all-reduce every step). Right means: the rank, and one of the classes that
-describe the fault. torchrun says no class, so for it only the rank counts. The last line is JSON: `accuracy` and
-`torchrun_accuracy`.
+describe the fault. torchrun says no class, so for it only the rank counts. Three faults have nobody to blame: a port of
+the line that is taken and a closed terminal must not end the run; after `kill -9` of the launcher itself nothing may be
+left. The last line is JSON: `accuracy`, `torchrun_accuracy`, and how long a dead and a stopped rank went unnoticed.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import fcntl
 import json
 import os
+import pty
 import re
-import secrets
 import signal
+import socket
+import statistics
 import subprocess
 import sys
 import tempfile
+import termios
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-MARK = "FAULT_BLAME_MARK"
-ODD = 1
+from cages import NoCageError, cage
+from fault_jobs import FAULTS, JOB, ODD, Fault
+from marked_runs import end_all, environment, new_mark, wait_for_none
 
-JOB = """
-import os, signal, sys, time
-import torch, torch.distributed as dist
-fault, rank, odd = sys.argv[1], int(os.environ["RANK"]), 1
-dist.init_process_group("gloo")
-model = torch.nn.Linear(8, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-
-def load(step):
-    if fault == "slow-loader" and step == 6 and rank == odd:
-        loader = torch.utils.data.DataLoader(Slow(), batch_size=1)
-        next(iter(loader))
-    return torch.randn(4, 8)
-
-class Slow(torch.utils.data.Dataset):
-    def __len__(self):
-        return 1
-    def __getitem__(self, index):
-        time.sleep(1000)
-
-def strike(step):
-    if step != 6 or rank != odd:
-        return
-    if fault == "exception":
-        raise ValueError("a bad batch")
-    if fault == "key-error":
-        {}["lr"]
-    if fault == "missing-file":
-        open("/no/such/file.bin")
-    if fault == "import":
-        import no_such_module
-    if fault == "exit-3":
-        sys.exit(3)
-    if fault == "exit-0":
-        sys.exit(0)
-    if fault == "os-exit-0":
-        os._exit(0)
-    if fault in ("SIGKILL", "SIGSEGV", "SIGSTOP", "SIGTERM", "SIGABRT"):
-        os.kill(os.getpid(), getattr(signal, fault))
-    if fault == "memory":
-        raise MemoryError("Cannot allocate memory")
-    if fault == "skip":
-        time.sleep(1000)
-
-for step in range(1, 13):
-    loss = model(load(step)).pow(2).mean()
-    loss.backward()
-    strike(step)
-    if fault == "wrong-collective" and step == 6 and rank == odd:
-        dist.barrier()
-    for p in model.parameters():
-        grad = p.grad
-        if fault == "shape" and step == 6 and rank == odd:
-            grad = torch.cat([grad.flatten(), grad.flatten()])
-        dist.all_reduce(grad)
-    optimizer.step(); optimizer.zero_grad()
-    print(f"step {step}: loss {loss.item():.4f}", flush=True)
-dist.destroy_process_group()
-"""
-
-FAULTS: dict[str, set[str]] = {
-    "exception": {"python-exception"},
-    "key-error": {"python-exception"},
-    "missing-file": {"missing-file"},
-    "import": {"import-error"},
-    "memory": {"host-out-of-memory"},
-    "exit-3": {"exited"},
-    "exit-0": {"early-exit"},
-    "os-exit-0": {"early-exit"},
-    "SIGKILL": {"killed"},
-    "SIGTERM": {"killed"},
-    "SIGSEGV": {"crashed"},
-    "SIGABRT": {"crashed"},
-    "SIGSTOP": {"rank-stopped"},
-    "skip": {"rank-behind"},
-    "wrong-collective": {"collective-mismatch"},
-    "shape": {"collective-mismatch"},
-    "slow-loader": {"data-stall"},
-}
+_CAGES = {"memory": 1200 << 20, "pids": 150}
+_START_S = 120.0
+_HEADWAY_LIMIT_S = 90.0
+_TORCHRUN_LIMIT_S = 25.0
+"""After the fault; a job that still hangs after twice our own limit was not noticed."""
+_GONE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,70 +51,144 @@ class Result:
     exit_code: int | None
     seconds: float
     leftovers: int
+    is_done: bool = False
+    detect_s: float | None = None
 
 
-def environment(mark: str, folder: Path) -> dict[str, str]:
-    """Return the environment of one run."""
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    own = {"PYTHONPATH": str(ROOT / "src"), "PATH": path, MARK: mark, "HEADWAY_CLAIMS": str(folder / "claims")}
-    return {**os.environ, **own}
-
-
-def run_headway(fault: str, folder: Path) -> Result:
+def run_headway(name: str, folder: Path) -> Result:
     """Run one faulty job under `headway run`."""
-    words = ["-m", "headway", "run", "--out", str(folder / "runs"), "--on-hang", "stop", "--hang-after", "5"]
-    code, seconds, leftovers, _ = execute(
-        [sys.executable, *words, "torchrun", "--nproc_per_node=2", "job.py", fault], folder, 120
-    )
-    events = next(iter(sorted((folder / "runs").glob("*/events.jsonl"))), None)
-    lines = events.read_text().splitlines() if events else []
-    incidents = [event for line in lines if (event := json.loads(line)).get("kind") == "incident"]
-    last: dict[str, Any] = incidents[-1] if incidents else {}
-    return Result(last.get("rank"), str(last.get("class", "none")), code, seconds, leftovers)
+    words = [sys.executable, "-m", "headway", "run", "--out", str(folder / "runs"), "--on-hang", "stop"]
+    launch = Launch(FAULTS[name], folder, _HEADWAY_LIMIT_S)
+    code, seconds, leftovers, _ = launch.go([*words, "torchrun", *launch.line(), "job.py", name])
+    place = next(iter(sorted((folder / "runs").glob("*/events.jsonl"))), None)
+    events = [json.loads(line) for line in place.read_text().splitlines()] if place else []
+    last: dict[str, Any] = next((event for event in reversed(events) if event["kind"] == "incident"), {})
+    is_done = any(event["kind"] == "run_ended" and event["state"] == "done" for event in events)
+    detect_s = _detect_s(folder, events)
+    return Result(last.get("rank"), str(last.get("class", "none")), code, seconds, leftovers, is_done, detect_s)
 
 
-def run_torchrun(fault: str, folder: Path) -> Result:
-    """Run the same job under torchrun; a job that still hangs after half a minute was not noticed."""
-    words = [str(Path(sys.executable).parent / "torchrun"), "--standalone", "--nproc_per_node=2", "job.py", fault]
-    code, seconds, leftovers, text = execute(words, folder, 40)
+def run_torchrun(name: str, folder: Path) -> Result:
+    """Run the same job under torchrun."""
+    launch = Launch(FAULTS[name], folder, _TORCHRUN_LIMIT_S)
+    program = str(Path(sys.executable).parent / "torchrun")
+    code, seconds, leftovers, text = launch.go([program, *launch.line(), "job.py", name])
     found = re.search(r"Root Cause.*?rank\s*:\s*(\d+)", text, re.DOTALL)
-    return Result(int(found[1]) if found else None, "n/a", code, seconds, leftovers)
+    return Result(int(found[1]) if found else None, "n/a", code, seconds, leftovers, code == 0)
 
 
-def execute(words: list[str], folder: Path, limit_s: float) -> tuple[int | None, float, int, str]:
-    """Run to the end or the limit; then count and end what is left."""
-    mark = secrets.token_hex(8)
-    began = time.monotonic()
-    with (folder / "output").open("wb") as output:
-        process = subprocess.Popen(
-            words, cwd=folder, env=environment(mark, folder), stdout=output, stderr=output, start_new_session=True
-        )
-        try:
-            code: int | None = process.wait(limit_s)
-        except subprocess.TimeoutExpired:
-            code = None
-            process.kill()
-            process.wait()
-    seconds = time.monotonic() - began
-    time.sleep(0.5)
-    left = marked(mark)
-    for pid in left:
-        os.kill(pid, signal.SIGKILL)
-    return code, seconds, len(left), (folder / "output").read_text(errors="replace")
+class Launch:
+    """One launch of a faulty job, in its cage, with what is done to it from outside."""
 
+    def __init__(self, fault: Fault, folder: Path, limit_s: float) -> None:
+        self._fault, self._folder, self._limit_s = fault, folder, limit_s
+        self._taken = socket.create_server(("127.0.0.1", 0))
+        self._port = self._taken.getsockname()[1]
+        (folder / "struck").unlink(missing_ok=True)
 
-def marked(mark: str) -> list[int]:
-    """Return living processes that carry the mark."""
-    found = []
-    for place in Path("/proc").iterdir():
-        if place.name.isdigit():
+    def line(self) -> list[str]:
+        """Return the launcher's own words."""
+        if self._fault.act == "take the port of the line":
+            return ["--nproc_per_node=2", f"--master_port={self._port}"]
+        return ["--nproc_per_node=2"] if self._limit_s == _HEADWAY_LIMIT_S else ["--standalone", "--nproc_per_node=2"]
+
+    def go(self, words: list[str]) -> tuple[int | None, float, int, str]:
+        """Run to the end or the limit; then count and end what is left."""
+        mark = new_mark()
+        env = {**environment(mark, self._folder), "TAKEN_PORT": str(self._port)}
+        began = time.monotonic()
+        kind = self._fault.cage
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._taken.close)
+            enter = stack.enter_context(cage(kind, _CAGES[kind])) if kind else None
+            code = self._execute(words, env, enter)
+            seconds = time.monotonic() - began
+            patience_s = _GONE_S if self._fault.act or kind else 1.0
+            left = wait_for_none(mark, patience_s)
+            end_all(left)
+            wait_for_none(mark, _GONE_S)
+        return code, seconds, len(left), (self._folder / "output").read_text(errors="replace")
+
+    def _execute(self, words: list[str], env: dict[str, str], enter: Callable[[], None] | None) -> int | None:
+        terminal, inner = pty.openpty() if self._fault.act == "close the terminal" else (None, None)
+
+        def prepare() -> None:
+            if enter is not None:
+                enter()
+            if inner is not None:
+                fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+        with (self._folder / "output").open("wb") as output:
+            target: Any = output if inner is None else inner
+            process = subprocess.Popen(
+                words,
+                cwd=self._folder,
+                env=env,
+                stdin=subprocess.DEVNULL if inner is None else inner,
+                stdout=target,
+                stderr=target,
+                start_new_session=True,
+                preexec_fn=prepare,
+            )
+            if inner is not None:
+                os.close(inner)
+            self._wait_for_fault(process, terminal)
+            self._strike(process, terminal)
             try:
-                environ = (place / "environ").read_bytes()
-            except OSError:
-                continue
-            if f"{MARK}={mark}".encode() in environ.split(b"\0"):
-                found.append(int(place.name))
-    return found
+                return process.wait(self._limit_s)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+                return None
+
+    def _wait_for_fault(self, process: subprocess.Popen[bytes], terminal: int | None) -> None:
+        """Wait until the odd rank has come to its sixth step."""
+        deadline = time.monotonic() + _START_S
+        while not (self._folder / "struck").exists() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+            if terminal is not None:
+                _drain(terminal)
+
+    def _strike(self, process: subprocess.Popen[bytes], terminal: int | None) -> None:
+        """Do what comes from outside."""
+        if terminal is not None:
+            os.close(terminal)
+        elif self._fault.act == "kill the launcher":
+            os.kill(process.pid, signal.SIGKILL)
+
+
+def _drain(terminal: int) -> None:
+    os.set_blocking(terminal, False)
+    with contextlib.suppress(OSError):
+        os.read(terminal, 1 << 16)
+
+
+def _detect_s(folder: Path, events: list[dict[str, Any]]) -> float | None:
+    """Return the seconds from the fault until the supervisor knew."""
+    struck = folder / "struck"
+    if not struck.exists():
+        return None
+    hang = next((event["t"] for event in events if event["kind"] == "hang"), None)
+    dead = next(
+        (event.get("seen") for event in events if event["kind"] == "rank_exited" and event["rank"] == ODD), None
+    )
+    seen = hang if hang is not None else dead
+    return None if seen is None else float(seen) - float(struck.read_text())
+
+
+def is_right(fault: Fault, result: Result, *, has_class: bool) -> bool:
+    """Say whether a launcher did what there was to do."""
+    if fault.act == "kill the launcher":
+        return result.leftovers == 0
+    if fault.act is not None:
+        return result.is_done
+    return result.rank == ODD and (not has_class or result.kind in fault.kinds)
+
+
+def _describe(result: Result, *, has_class: bool) -> str:
+    kind = f" {result.kind}" if has_class else ""
+    left = f", {result.leftovers} left" if result.leftovers else ""
+    return f"rank {result.rank}{kind}, exit {result.exit_code}, {result.seconds:.0f} s{left}"
 
 
 def main() -> None:
@@ -190,28 +198,58 @@ def main() -> None:
     parser.add_argument("--only", action="append", choices=FAULTS)
     parser.add_argument("--no-torchrun", action="store_true")
     args = parser.parse_args()
-    runs = right = torchrun_right = leftovers = 0
-    print(f"{'fault':18}{'headway':34}{'':6}{'torchrun':22}")
-    for fault in args.only or FAULTS:
+    ours: list[tuple[str, Result]] = []
+    theirs: list[tuple[str, Result]] = []
+    skipped: list[str] = []
+    print(f"{'fault':17}{'headway':56}{'torchrun'}")
+    for name in args.only or FAULTS:
         for _ in range(args.rounds):
             with tempfile.TemporaryDirectory() as place:
                 folder = Path(place)
                 (folder / "job.py").write_text(JOB)
-                ours = run_headway(fault, folder)
-                theirs = None if args.no_torchrun else run_torchrun(fault, folder)
-            is_right = ours.rank == ODD and ours.kind in FAULTS[fault]
-            runs, right, leftovers = runs + 1, right + is_right, leftovers + ours.leftovers
-            torchrun_right += theirs is not None and theirs.rank == ODD
-            told = f"rank {ours.rank} {ours.kind}, exit {ours.exit_code}, {ours.seconds:.0f} s"
-            other = "" if theirs is None else f"rank {theirs.rank}, exit {theirs.exit_code}, {theirs.seconds:.0f} s"
-            print(f"{fault:18}{told:42}{'right' if is_right else 'WRONG':8}{other}", flush=True)
-    record = {
-        "runs": runs,
-        "accuracy": right / runs,
-        "torchrun_accuracy": None if args.no_torchrun else torchrun_right / runs,
-        "leftover_processes": leftovers,
+                try:
+                    ours.append((name, run_headway(name, folder)))
+                    if not args.no_torchrun:
+                        theirs.append((name, run_torchrun(name, folder)))
+                except NoCageError as err:
+                    skipped.append(name)
+                    print(f"{name:17}SKIPPED, no control group can be made here: {err}", flush=True)
+                    continue
+            print(_row(name, ours[-1][1], theirs[-1][1] if theirs else None), flush=True)
+    print(json.dumps(_record(ours, theirs, skipped)))
+
+
+def _row(name: str, own: Result, other: Result | None) -> str:
+    fault = FAULTS[name]
+    cells = [f"{name:17}{_describe(own, has_class=True):46}{_word(is_right(fault, own, has_class=True)):10}"]
+    if other is not None:
+        cells.append(f"{_describe(other, has_class=False):40}{_word(is_right(fault, other, has_class=False))}")
+    return "".join(cells)
+
+
+def _word(right: bool) -> str:
+    return "right" if right else "WRONG"
+
+
+def _record(ours: list[tuple[str, Result]], theirs: list[tuple[str, Result]], skipped: list[str]) -> dict[str, Any]:
+    def share(results: list[tuple[str, Result]], *, has_class: bool) -> float | None:
+        right = [is_right(FAULTS[name], result, has_class=has_class) for name, result in results]
+        return sum(right) / len(right) if right else None
+
+    dead = [result.detect_s for name, result in ours if FAULTS[name].dead and result.detect_s is not None]
+    stopped = [result.detect_s for name, result in ours if name == "SIGSTOP" and result.detect_s is not None]
+    return {
+        "runs": len(ours),
+        "accuracy": share(ours, has_class=True),
+        "torchrun_accuracy": share(theirs, has_class=False),
+        "wrong": sorted({name for name, result in ours if not is_right(FAULTS[name], result, has_class=True)}),
+        "skipped": sorted(set(skipped)),
+        "detect_dead_s_median": round(statistics.median(dead), 3) if dead else None,
+        "detect_dead_s_worst": round(max(dead), 3) if dead else None,
+        "detect_stopped_s_worst": round(max(stopped), 2) if stopped else None,
+        "leftover_processes": sum(result.leftovers for _, result in ours),
+        "torchrun_leftover_processes": sum(result.leftovers for _, result in theirs),
     }
-    print(json.dumps(record))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -191,3 +192,102 @@ def test_a_shell_script_keeps_its_own_launcher_and_the_failing_rank_is_still_nam
     incident = ran.last_incident()
     assert (incident["rank"], incident["class"]) == (1, "python-exception")
     assert "ValueError: inside" in incident["traceback"]
+
+
+def test_an_error_of_the_script_is_not_tried_again(tmp_path):
+    ran = finished(tmp_path, "--restarts", "3", "python", script(tmp_path, "raise ValueError('always')"))
+    assert ran.process.returncode == 1
+    assert len(ran.events("attempt_started")) == 1
+    assert ran.last_incident()["action"] == "stop"
+
+
+def test_a_preempted_rank_is_started_again_and_the_budget_stays_whole(tmp_path):
+    name = script(
+        tmp_path,
+        """
+        import os, signal
+        if int(os.environ["TORCHELASTIC_RESTART_COUNT"]) < 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+        """,
+    )
+    ran = finished(tmp_path, "--restarts", "1", "torchrun", "--nproc_per_node=1", name)
+    assert ran.process.returncode == 0, ran.err
+    assert [event["class"] for event in ran.events("incident")] == ["preempted", "preempted"]
+
+
+@pytest.mark.parametrize("victim", ["headway", "rank"])
+def test_shared_memory_of_a_killed_run_is_removed(tmp_path, victim):
+    segment = f"headway-test-{os.getpid()}-{victim}"
+    name = script(
+        tmp_path,
+        f"""
+        import os, time
+        from multiprocessing.shared_memory import SharedMemory
+        kept = SharedMemory(create=True, size=1 << 16, name="{segment}")
+        print("pid", os.getpid(), flush=True)
+        time.sleep(1000)
+        """,
+    )
+    with running(tmp_path, "python", name) as ran:
+        ran.wait_line("pid ")
+        assert Path("/dev/shm", segment).exists()
+        rank = int(ran.run.stdout(0).read_text().split()[1])
+        os.kill(ran.process.pid if victim == "headway" else rank, signal.SIGKILL)
+        ran.wait()
+    assert not Path("/dev/shm", segment).exists()
+
+
+def test_a_rank_that_the_program_started_by_itself_is_named_too(tmp_path):
+    name = script(
+        tmp_path,
+        """
+        import os, subprocess, sys
+        if "LOCAL_RANK" in os.environ:
+            raise ValueError("in the second process")
+        child = subprocess.run([sys.executable, __file__], env={**os.environ, "LOCAL_RANK": "1"})
+        sys.exit(child.returncode + 3)
+        """,
+    )
+    ran = finished(tmp_path, "python", name)
+    assert ran.process.returncode == 4
+    incident = ran.last_incident()
+    assert (incident["rank"], incident["class"]) == (1, "python-exception")
+    assert "in the second process" in incident["traceback"]
+
+
+def test_a_helper_of_a_rank_does_not_pass_for_another_rank(tmp_path):
+    name = script(
+        tmp_path,
+        """
+        import os, subprocess, sys, time
+        if "HELPER" in os.environ:
+            raise ValueError("a helper, not rank 1")
+        if os.environ["RANK"] == "0":
+            subprocess.run([sys.executable, __file__], env={**os.environ, "RANK": "1", "HELPER": "1"})
+        time.sleep(1)
+        """,
+    )
+    ran = finished(tmp_path, "torchrun", "--nproc_per_node=2", name)
+    assert ran.process.returncode == 0, ran.err
+    assert not (ran.run.rank(1) / "error-1.json").exists()
+
+
+def test_the_temporary_folder_of_killed_processes_is_removed(tmp_path):
+    name = script(
+        tmp_path,
+        """
+        import time
+        from multiprocessing.connection import Listener
+        kept = Listener(family="AF_UNIX")
+        print("at", kept.address, flush=True)
+        time.sleep(1000)
+        """,
+    )
+    temp = tmp_path / "t"
+    temp.mkdir()
+    with running(tmp_path, "python", name, env={"TMPDIR": str(temp)}) as ran:
+        ran.wait_line("at ")
+        assert list(temp.iterdir())
+        ran.process.kill()
+        ran.wait()
+    assert not list(temp.iterdir())

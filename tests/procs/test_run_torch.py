@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -57,6 +59,10 @@ def test_a_hang_is_x_rayed_and_names_the_rank_the_others_wait_for(tmp_path, faul
     (hang,) = ran.events("hang")
     assert (hang["rank"], hang["class"]) == (1, kind)
     assert hang["ranks"][0]["place"].startswith("train.py:")
+    if fault == "sleep":
+        # Python has called 4; the rest is DDP's own, which only torch's flight recorder knows.
+        assert hang["ranks"][0]["collectives"] > 8
+        assert hang["ranks"][0]["collectives"] == hang["ranks"][1]["collectives"] + 1
     assert ran.process.returncode == 5
     assert ran.last_incident()["class"] == kind
 
@@ -83,3 +89,52 @@ def test_under_its_own_launcher_the_first_failing_rank_is_still_named(tmp_path):
     incident = ran.last_incident()
     assert (incident["rank"], incident["class"]) == (1, "python-exception")
     assert "ValueError: bad batch" in incident["traceback"]
+
+
+ENVIRON = """
+    import json, os
+    told = {name: value for name, value in os.environ.items() if name.startswith(
+        ("RANK", "LOCAL_", "WORLD_", "GROUP_", "ROLE_", "MASTER_", "TORCH", "OMP_", "NCCL_"))}
+    print(json.dumps(told))
+"""
+
+
+def test_the_ranks_see_the_environment_that_torchrun_itself_gives(tmp_path):
+    name = script(tmp_path, ENVIRON)
+    line = ("torchrun", "--standalone", "--rdzv-id=7", "--role=trainer", "--nproc_per_node=1", name)
+    torchrun = [str(Path(sys.executable).parent / "torchrun"), *line[1:]]
+    theirs = subprocess.run(torchrun, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    ran = finished(tmp_path, *line)
+    own, their = json.loads(ran.run.stdout(0).read_text()), json.loads(theirs)
+    # Ours is the port, the store and where recorders dump; --standalone makes up an id of its own.
+    free = {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_MAX_RESTARTS"}
+    assert their.keys() - own.keys() <= {
+        "TORCHELASTIC_USE_AGENT_STORE",
+        "TORCHELASTIC_ERROR_FILE",
+        "TORCHELASTIC_SIGNALS_TO_HANDLE",
+    }
+    assert own.keys() - their.keys() <= {"TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", *free}
+    same = (own.keys() & their.keys()) - free
+    assert {name: own[name] for name in same} == {name: their[name] for name in same}
+    assert len(same) >= 10
+
+
+def test_a_script_without_a_rank_behind_a_shell_is_watched_once_it_trains(tmp_path):
+    script(
+        tmp_path,
+        """
+        import subprocess, sys, torch
+        weight = torch.nn.Parameter(torch.ones(2))
+        optimizer = torch.optim.SGD([weight], lr=0.1)
+        for _ in range(7):
+            weight.sum().backward(); optimizer.step()
+        raise ValueError("after seven")
+        """,
+    )
+    (tmp_path / "go.sh").write_text("python -c 'print(1)'\npython train.py\n")
+    ran = finished(tmp_path, "go.sh")
+    assert ran.process.returncode == 1
+    assert ran.events("run_ended")[0]["steps"] == 7
+    incident = ran.last_incident()
+    assert (incident["rank"], incident["step"]) == (0, 7)
+    assert "after seven" in incident["traceback"]

@@ -164,7 +164,10 @@ def _split(atom: Atom, fields: list[list[Atom]], current: list[Atom] | None) -> 
 
 
 def _as_list(piece: Piece, variables: Variables) -> list[Value] | None:
-    """Return the elements of `${A[@]}`, or None for anything else."""
+    """Return the elements of `${A[@]}`, the places of `${!A[@]}`, or None for anything else."""
+    if piece.kind == "variable" and piece.name == "!" and piece.rest.endswith("[@]"):
+        length = _array_length(piece.rest[:-3], variables)
+        return None if length is None else [(Atom(str(place)),) for place in range(length)]
     if piece.kind != "variable" or piece.rest not in ("[@]", "[*]") or piece.name not in variables.arrays:
         if piece.kind == "variable" and piece.name in ("@", "*") and not piece.rest and "@" in variables.arrays:
             return list(variables.arrays["@"])
@@ -299,7 +302,7 @@ def _element(piece: Piece, variables: Variables) -> Value:
         return _open(piece, [piece.name])
     if array is not None and place.isdigit() and int(place[:9]) < len(array):
         return array[int(place[:9])]
-    if array is not None and (known := _known_text(place.strip("$"), variables)) and known.isdigit():
+    if array is not None and (known := _known_text(place.strip("${}"), variables)) and known.isdigit():
         return array[int(known[:9])] if int(known[:9]) < len(array) else ()
     return _open(piece, [piece.name])
 

@@ -11,6 +11,8 @@ from headway.adopt.expand import Said
 _PLACEHOLDER = re.compile(r"[<\[{].*[>\]}]|\.\.\.|…")
 _LONG_DASH = re.compile(r"[\u2012-\u2015\u2212](?=[A-Za-z])")
 """Word processors turn `--flag` into a long dash; nobody means one."""
+_HOLDS_FLAGS = re.compile(r"\$\{?\w*(?:args|opts|options|flags|params)\w*(?:\[[@*]\])?\}?", re.IGNORECASE)
+"""`torchrun $DIST_ARGS train.py`: a variable that is called so holds flags and is not the script."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,9 @@ def read_options(words: Sequence[Said], table: Flags) -> Options:
             at += 1
             break
         if text.startswith("[-") and text.endswith("]"):
+            at += 1
+            continue
+        if _HOLDS_FLAGS.fullmatch(text) and not words[at].is_known and at + 1 < len(words):
             at += 1
             continue
         if not text.startswith("-") or len(text) < 2:

@@ -127,6 +127,8 @@ class Meaning:
     settings: tuple[Setting, ...] = ()
     slips: tuple[tuple[str, int], ...] = ()
     """Message codes and lines of what the author did not mean as written."""
+    announced: tuple[str, ...] = ()
+    """What the text tells its reader with echo and printf."""
 
     @property
     def launch(self) -> Launch | None:

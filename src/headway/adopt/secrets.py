@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from headway.adopt.record import Launch
 from headway.config import find_secret, mask_secrets
+
+_KEY_NAME = re.compile(r"\w+_key", re.IGNORECASE)
+_KEY = re.compile(r"(?=.*\d)[A-Za-z0-9_-]{32,}")
+"""`--wandb_key` alone may be the name of a column; with a long word of letters and digits it is a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +33,12 @@ def find_exposed(args: Sequence[str]) -> Iterator[Exposed]:
         flag = name
         if not sign and place and args[place - 1].startswith("--") and "=" not in args[place - 1]:
             flag, value = args[place - 1], word
-        secret = find_secret(flag.lstrip("-").replace("-", "_"), value) if not value.startswith("-") else None
+        bare = flag.lstrip("-").replace("-", "_")
+        secret = find_secret(bare, value) if not value.startswith("-") else None
         if secret is not None:
             yield Exposed(place, flag, secret.variable or "HF_TOKEN")
+        elif _KEY_NAME.fullmatch(bare) and _KEY.fullmatch(value):
+            yield Exposed(place, flag, f"{bare.upper().removesuffix('KEY').removesuffix('API_').rstrip('_')}_API_KEY")
 
 
 def hide_secrets(launch: Launch) -> Launch:

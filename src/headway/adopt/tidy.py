@@ -11,6 +11,11 @@ _PROMPT = re.compile(
 _NOTEBOOK = re.compile(r"^([ \t]*)[!%](?=[A-Za-z./])", re.MULTILINE)
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*$", re.MULTILINE)
 _POWERSHELL = re.compile(r"^([ \t]*)\$env:(\w+)[ \t]*=[ \t]*", re.MULTILINE | re.IGNORECASE)
+_ARROW = re.compile(r"(?<!\\\n)^([ \t]*)>{1,3}[ \t]+(?=[\w./~$]+[ \t=]+\S)", re.MULTILINE)
+"""`> python x.py` is a prompt; `> log.txt` is a redirect."""
+_CONTINUED = re.compile(r"(?<=\\\n)[ \t]*>[ \t]+", re.MULTILINE)
+_CARET = re.compile(r"(?<=[ \t])\^[ \t]*$(?=\n)", re.MULTILINE)
+_BACKTICK = re.compile(r"(?<=[ \t])`[ \t]*$(?=\n)", re.MULTILINE)
 _PAIRS = str.maketrans({"“": '"', "”": '"', "‘": "'", "’": "'", "\u200b": "", "\ufeff": ""})
 
 
@@ -22,6 +27,11 @@ def tidy(text: str) -> tuple[str, list[tuple[str, int]]]:
         slips.append(("adopt/slip-crlf", text.count("\n", 0, max(place, 0)) + 1))
     text = text.replace("\r\n", "\n").replace("\r", "\n").translate(_PAIRS).replace("\0", "")
     text = _FENCE.sub("", text)
-    text = _PROMPT.sub(r"\1", text)
+    text = _ARROW.sub(r"\1", _PROMPT.sub(r"\1", text))
+    if 1 < text.count("\\\n") == len(_CONTINUED.findall(text)):
+        text = _CONTINUED.sub("", text)  # the shell's second prompt stands before every line but the first
+    text = _CARET.sub(r"\\", text)
+    if len(_BACKTICK.findall(text)) == text.count("`"):  # none of them belongs to a command substitution
+        text = _BACKTICK.sub(r"\\", text)
     text = _NOTEBOOK.sub(r"\1", text)
     return _POWERSHELL.sub(r"\1export \2=", text), slips

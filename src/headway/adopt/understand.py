@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from headway.adopt.command import Command
-from headway.adopt.launchers import recognise
+from headway.adopt.launchers import make, recognise
 from headway.adopt.options import is_placeholder
 from headway.adopt.record import Entry, Launch, Meaning
 from headway.adopt.sbatch import read_header, variables_of
@@ -88,6 +88,7 @@ _TOOLS = frozenset(
     }
 )
 """Commands that never train."""
+_ECHO = re.compile(r"^[ \t]*(?:echo|printf)\b([^\n]{0,400})", re.MULTILINE)
 _COMMAND = re.compile(r"[A-Za-z_./~$][\w./~${}+-]*")
 
 
@@ -110,6 +111,7 @@ def understand(text: str, *, has_lone_command: bool = True) -> Meaning:
         primary=choose_launch(launches),
         settings=tuple(walked.settings),
         slips=tuple(cured),
+        announced=tuple(_ECHO.findall(clean)),
     )
 
 
@@ -141,17 +143,8 @@ def _last_resort(commands: Sequence[Command]) -> list[Launch]:
     name = words[0].text
     if not _COMMAND.fullmatch(name) or is_placeholder(name) or len(words) < 2 or name in _TOOLS:
         return []
-    return [
-        Launch(
-            launcher="other",
-            entry=Entry("script" if name.endswith((".py", ".sh")) else "command", name),
-            args=tuple(word.text for word in words[1:]),
-            env={key: value.text for key, value in commands[0].env.items()},
-            wrappers=commands[0].wrappers,
-            unresolved=commands[0].unresolved,
-            line=commands[0].line,
-        )
-    ]
+    entry = Entry("script" if name.endswith((".py", ".sh")) else "command", name)
+    return [make(commands[0], "other", entry=entry, args=tuple(word.text for word in words[1:]))]
 
 
 def choose_launch(launches: Sequence[Launch]) -> int | None:

@@ -10,6 +10,7 @@ from headway.adopt.command import Command
 from headway.adopt.conditions import holds
 from headway.adopt.expand import Atom, Said, Value, Variables, expand_items, expand_value, expand_words, said
 from headway.adopt.record import Setting
+from headway.adopt.scope import agree, bring_back, make_open, read_array
 from headway.adopt.syntax import Branch, Case, Loop, Node, Simple, Subshell, parse
 from headway.adopt.tokens import Piece, Slip, Word
 from headway.adopt.words import read_words
@@ -97,7 +98,7 @@ class _Walker:
         items = expand_items(loop.items, variables)
         is_open = any(atom.is_open or re.search(r"[*?]", atom.text) for item in items for atom in item)
         if is_open or len(items) > _MAX_ITEMS:
-            _make_open(loop.name, variables)
+            make_open(loop.name, variables)
             self.run(loop.body, variables)
             return
         for item in items:
@@ -122,7 +123,7 @@ class _Walker:
                 break
         else:
             outcomes.append(variables)
-        _agree(variables, outcomes)
+        agree(variables, outcomes)
 
     def _run_condition(self, condition: Sequence[Node], variables: Variables) -> None:
         """A command may stand in a condition: `if ! torchrun …; then`."""
@@ -164,6 +165,8 @@ class _Walker:
         inner = variables.copy()
         for name, is_added, word in prefix:
             inner.set(name, expand_value(_value_of(word), inner), is_added=is_added)
+        if words[0].plain == "read" and read_array(words, simple, inner, variables):
+            return
         if self._run_builtin(words, variables, simple):
             return
         # The shell expands the words before the prefix takes effect; who writes `N=2 torchrun … $N` still means 2.
@@ -176,7 +179,7 @@ class _Walker:
             return
         if spoken[0].text in self.functions and self.calls < _MAX_CALLS:
             self._call(spoken, inner)
-            _bring_back(inner, variables, [name for name, _, _ in prefix])
+            bring_back(inner, variables, [name for name, _, _ in prefix])
             return
         env = {name: said(inner.values[name]) for name in sorted(inner.exported) if name in inner.values}
         for name, _, word in prefix:
@@ -185,6 +188,7 @@ class _Walker:
         names = optional.union(
             *(said(expand_value(one.target, variables)).names for one in simple.redirects if one.target)
         )
+        names = frozenset(name for name in names if not name.startswith((">(", "<(")))  # a pipe in other clothes
         bodies = tuple(one.body for one in simple.redirects if one.body is not None)
         self._start(
             Command(
@@ -262,7 +266,7 @@ class _Walker:
         if name == "read":
             for word in words[1:]:
                 if word.plain and word.plain.isidentifier():
-                    _make_open(word.plain, variables)
+                    make_open(word.plain, variables)
             return True
         return name in (
             "[",
@@ -360,38 +364,6 @@ def _inherit(command: Command, outer: Command) -> Command:
     )
 
 
-def _bring_back(inner: Variables, variables: Variables, lent: Sequence[str]) -> None:
-    """Keep what a function has set; its own `$1` and what was set for the call alone end with it."""
-    for name, value in inner.values.items():
-        if not name.isdigit() and name not in lent:
-            variables.values[name] = value
-    variables.exported |= inner.exported
-    variables.computed |= inner.computed & variables.values.keys()
-    variables.arrays.update({name: array for name, array in inner.arrays.items() if name != "@"})
-
-
-def _make_open(name: str, variables: Variables) -> None:
-    """Leave a variable under its own name."""
-    variables.values[name] = (Atom(f"${name}", frozenset({name}), is_open=True),)
-    variables.arrays.pop(name, None)
-    variables.computed.discard(name)
-
-
 def _leaves(body: Sequence[Node]) -> bool:
     """Whether a branch ends the script: `usage; exit 1`."""
     return any(isinstance(node, Simple) and node.words[0].plain in ("exit", "return") for node in body)
-
-
-def _agree(variables: Variables, outcomes: Sequence[Variables]) -> None:
-    """Keep what all outcomes agree on; leave the rest open."""
-    for name in set().union(*(one.values.keys() for one in outcomes)):
-        seen = {one.values.get(name) for one in outcomes}
-        if len(seen) == 1 and None not in seen:
-            variables.values[name] = outcomes[0].values[name]
-        elif len(seen) > 1:
-            _make_open(name, variables)
-    for one in outcomes:
-        variables.exported |= one.exported
-        variables.computed |= one.computed & variables.values.keys()
-        for name, array in one.arrays.items():
-            variables.arrays.setdefault(name, array)

@@ -146,7 +146,9 @@ class _Lexer:
             return
         while self.at < len(self.text) and self.text[self.at] in " \t":
             self.at += 1
-        is_word = self.at < len(self.text) and self.text[self.at] not in "\n|&;()<>#"
+        # `> >(tee log)`: the target may be a process of its own.
+        is_process = self.text.startswith(("<(", ">("), self.at)
+        is_word = is_process or (self.at < len(self.text) and self.text[self.at] not in "\n|&;()<>#")
         target = self._read_word() if is_word else None
         self.out.tokens.append(Operator(sign, line, is_redirect=True, target=target))
 

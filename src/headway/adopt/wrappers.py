@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from headway.adopt.command import Command
 from headway.adopt.expand import Said
-from headway.adopt.options import Flags, Options, flags, read_options
+from headway.adopt.options import Flags, Options, flags, is_dots, read_options
 from headway.adopt.sbatch import LONG_NAMES
 
 _MAX_LAYERS = 12
@@ -123,6 +123,7 @@ _WRAPPERS: Mapping[str, Wrapper] = {
     "srun": Wrapper(flags(_SRUN, _SRUN_BARE, can_shorten=True)),
     "salloc": Wrapper(flags(_SRUN, _SRUN_BARE, can_shorten=True)),
     "ssh": Wrapper(flags("p i o l F L R D J W b c", "n f t T x X A N q v C 4 6", can_shorten=False), 1, is_text=True),
+    "pdsh": Wrapper(flags("w x l t u f g R", "b S N", can_shorten=False), is_text=True),
     "screen": Wrapper(flags("S c t h s T L Logfile dmS dmLS mdS", "d m dm U A D R", can_shorten=False)),
     "tmux new": Wrapper(flags("s n c x y t e", "d A D P", can_shorten=False), is_text=True),
 }
@@ -193,7 +194,7 @@ def _unwrap_one(command: Command) -> Command | Unwrapped | None:
             if sign:
                 env[variable] = given.tail(len(variable) + 1)
     del rest[: wrapper.num_words]
-    if rest and rest[0].text == "--":
+    while rest and (rest[0].text == "--" or is_dots(rest[0].text)):
         rest.pop(0)
     # Only env, sudo and time take assignments, but `nohup A=1 python …` is written all the same and means the same.
     while rest and not wrapper.is_text and _ASSIGNMENT.match(rest[0].text):

@@ -66,7 +66,7 @@ def run(line: tuple[str, ...], is_detached: bool, dry_run: bool, into: Path | No
     try:
         foreign, world_size = _decide(read, options, claims)
         _write_job(place, foreign, world_size, options, read)
-        return _supervise(place, world_size)
+        return _supervise(place, world_size, claims)
     finally:
         claims.release()
 
@@ -82,6 +82,8 @@ def _decide(read: ReadLine, options: dict[str, Any], claims: Claims) -> tuple[Fo
         launcher=read.launcher,
         is_distributed=read.is_native and (read.is_distributed or world_size > 1),
         local_rank_flag=read.local_rank_flag,
+        run_id=read.run_id or "headway",
+        role=read.role or "default",
         devices=devices,
         has_hook=not options["no_hook"],
         must_train=not options["no_training"],
@@ -152,11 +154,13 @@ def _write_job(place: RunDir, foreign: Foreign, world_size: int, options: dict[s
     log.close()
 
 
-def _supervise(place: RunDir, world_size: int) -> int:
+def _supervise(place: RunDir, world_size: int, claims: Claims) -> int:
     screen = RunScreen(sys.stdout, sys.stderr, world_size)
     click.echo(say("run/made", run=place.root), err=True)
     try:
-        outcome = launch_run(place, observer=screen, nursery=start_nursery(entry=EXEC_ENTRY))
+        nursery = start_nursery(entry=EXEC_ENTRY)
+        nursery.keep_claims(claims.files())
+        outcome = launch_run(place, observer=screen, nursery=nursery)
     finally:
         screen.close()
     _say_end(place, outcome)

@@ -21,6 +21,8 @@ NATIVE: Final = ("python", "torchrun", "torch.distributed.launch")
 """Launchers whose whole work on one machine is to start ranks with an environment."""
 _HARMLESS: Final = frozenset({"nohup", "time", "exec", "env", "command", "stdbuf", "setsid"})
 """Wrappers whose work the supervisor does anyway."""
+_OWN_WORK: Final = ("run_path", "virtual_local_rank", "numa_binding")
+"""Flags of torchrun that ask for more than ranks with an environment."""
 _SCRIPTS: Final = (".sh", ".bash", ".slurm", ".sbatch")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
 _REDIRECT: Final = re.compile(r"\d*[<>]|&>|&$")
@@ -49,6 +51,9 @@ class ReadLine:
     is_distributed: bool = False
     local_rank_flag: str = ""
     restarts: int | None = None
+    run_id: str = ""
+    """`--rdzv-id` of the line."""
+    role: str = ""
 
 
 def read_line(words: Sequence[str], wanted: str | None = None) -> ReadLine:
@@ -93,7 +98,8 @@ def _why_not_native(meaning: Meaning, text: str) -> str:
     strange = [name for name in launch.wrappers if name not in _HARMLESS]
     if strange or launch.sbatch:
         return say("run/why-launcher", launcher=", ".join(strange) or "sbatch")
-    return say("run/why-launcher", launcher="--run-path") if "run_path" in launch.options else ""
+    flag = next((name for name in _OWN_WORK if name in launch.options), None)
+    return say("run/why-launcher", launcher=f"--{flag.replace('_', '-')}") if flag is not None else ""
 
 
 def _original(text: str, argv: tuple[str, ...], name: str, why: str, wanted: str | None) -> ReadLine:
@@ -148,6 +154,8 @@ def _native(text: str, launch: Launch, name: str) -> ReadLine:
         is_distributed=True,
         local_rank_flag=_local_rank_flag(python) if says_rank else "",
         restarts=int(restarts) if restarts.isdigit() else None,
+        run_id=launch.options.get("rdzv_id", ""),
+        role=launch.options.get("role", ""),
     )
 
 

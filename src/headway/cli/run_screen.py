@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Final, TextIO
 
+from headway.cli.run_pace import Pace
 from headway.messages import say
 from headway.telemetry import Beat
 from headway.ui.text import clean_text, fit_text
@@ -17,7 +18,11 @@ _MOST_WAITING: Final = 200
 _MOST_A_TICK: Final = 400
 """Lines shown between two ticks; a flood is counted, and stands whole in the log."""
 _SHOWN_LINE: Final = 4000
+_FLOOD_S: Final = 1.0
+"""Between two words on how many lines were not shown."""
 _COLUMNS: Final = 100
+_TELL_S: Final = 30.0
+"""Between two words on progress where there is no terminal."""
 
 
 @dataclass(slots=True)
@@ -34,9 +39,14 @@ class RunScreen:
         self._out, self._err, self._world_size = out, err, world_size
         self._waiting: list[_Waiting] = []
         self._at: dict[int, int] = {}
-        self._shown = self._dropped = 0
+        self._taken = self._dropped = 0
+        self._flood_at = 0.0
         self._bar = ""
+        self._has_bar = False
+        """The job draws one of its own."""
         self._is_terminal = err.isatty()
+        self._pace = Pace()
+        self._told_at = time.monotonic()
 
     def event(self, event: dict[str, Any]) -> None:
         """Say an event that a person would want to know."""
@@ -47,9 +57,12 @@ class RunScreen:
 
     def line(self, rank: int, line: bytes) -> None:
         """Take a line; it is shown a moment later, together with its like."""
-        if self._shown + len(self._waiting) >= _MOST_A_TICK:
+        self._taken += 1
+        if self._taken > _MOST_A_TICK:
             self._dropped += 1
             return
+        if rank == 0:
+            self._pace.read(line)
         text = clean_text(line[:_SHOWN_LINE].decode("utf-8", "replace"))
         first = self._at.get(rank, 0)
         for place in range(first, len(self._waiting)):
@@ -64,23 +77,52 @@ class RunScreen:
 
     def bar(self, rank: int, state: bytes) -> None:
         """Keep a bar's latest state; the lowest rank's is shown."""
+        if rank == 0:
+            self._pace.read(state)
         if rank == 0 and self._is_terminal:
+            self._has_bar = True
             self._bar = fit_text(clean_text(state[:_SHOWN_LINE].decode("utf-8", "replace")), _COLUMNS)
+
+    def skipped(self, num: int) -> None:
+        """Count what did not even come here."""
+        self._dropped += num
 
     def tick(self, beats: list[Beat | None]) -> None:
         """Show what has waited long enough, and the bar."""
         if self._waiting and time.monotonic() - self._waiting[0].at >= _HOLD_S:
             self._flush()
-        if self._dropped:
-            self._write(self._err, [say("run/lines-skipped", num=self._dropped)])
-        self._shown = self._dropped = 0
+        self._taken = 0
+        if self._dropped and time.monotonic() - self._flood_at >= _FLOOD_S:
+            self._tell_dropped()
+        self._show_pace(max((beat.step for beat in beats if beat is not None), default=0))
         if self._bar:
             self._err.write(f"\r{self._bar}\x1b[K")
             self._err.flush()
 
+    def _show_pace(self, step: int) -> None:
+        """Say how far it is: in one place on a terminal where the job draws no bar of its own, else now and then."""
+        now = time.monotonic()
+        self._pace.step(step, now)
+        text = self._pace.text()
+        if text is None:
+            return
+        if self._is_terminal:
+            self._bar = self._bar if self._has_bar else text
+        elif now - self._told_at >= _TELL_S:
+            self._told_at = now
+            self._flush()
+            self._write(self._err, [text])
+
+    def _tell_dropped(self) -> None:
+        self._flood_at = time.monotonic()
+        self._write(self._err, [say("run/lines-skipped", num=self._dropped)])
+        self._dropped = 0
+
     def close(self) -> None:
         """Show the last lines."""
         self._flush()
+        if self._dropped:
+            self._tell_dropped()
         if self._bar:
             self._err.write("\r\x1b[K")
             self._bar = ""
@@ -89,7 +131,6 @@ class RunScreen:
         if not self._waiting:
             return
         lines = [self._compose(one) for one in self._waiting]
-        self._shown += len(lines)
         self._waiting, self._at = [], {}
         self._write(self._out, lines)
 

@@ -14,6 +14,9 @@ from headway.messages import find_text
 _CRASHES: Final = {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT, signal.SIGSYS}
 
 
+_OTHER_SIGNAL: Final = re.compile(r"killed by signal: (?!Killed)")
+
+
 @dataclass(frozen=True, slots=True)
 class _Rule:
     kind: str
@@ -30,7 +33,13 @@ _RULES: Final = (
     _rule("device-out-of-memory", r"\bOutOfMemoryError\b", r"CUDA out of memory", r"CUBLAS_STATUS_ALLOC_FAILED"),
     _rule("shared-memory-full", r"insufficient shared memory", r"unable to (?:open|allocate) shared memory"),
     _rule("disk-full", r"\[Errno 28\]", r"No space left on device", r"\[Errno 122\]", r"Disk quota exceeded"),
-    _rule("process-limit", r"\[Errno 24\]", r"Too many open files", r"can't start new thread"),
+    _rule(
+        "process-limit",
+        r"\[Errno 24\]",
+        r"Too many open files",
+        r"can't start new thread",
+        r"(?:fork|pthread_create|[Tt]hread creation).{0,60}Resource temporarily unavailable",
+    ),
     _rule(
         "host-out-of-memory", r"\bMemoryError\b", r"\[Errno 12\]", r"Cannot allocate memory", r"can't allocate memory"
     ),
@@ -66,7 +75,11 @@ _RULES: Final = (
 def classify(report: Mapping[str, Any] | None, status: ExitStatus, log_tail: bytes = b"") -> Diagnosis:
     """Say what class of failure an end was, from the rank's own report, its exit and the end of its output."""
     if report is not None:
-        return _from_report(report)
+        found = _from_report(report)
+        if found.kind == "worker-died" and status.is_oom_kill and not _OTHER_SIGNAL.search(str(report.get("text"))):
+            # The kernel took the largest process, and that was one of the rank's own loader processes.
+            return _found("host-oom-kill", {"signal": "SIGKILL"}, is_transient=True, evidence=found.evidence)
+        return found
     if status.signal is not None:
         return _from_signal(status, log_tail)
     if status.code is None:
@@ -86,6 +99,9 @@ def _from_report(report: Mapping[str, Any]) -> Diagnosis:
             kind=code, code=code, facts=facts if isinstance(facts, dict) else {}, is_transient=False, evidence=text
         )
     said = f"{kind}: {text}"
+    if kind == "BlockingIOError" and "fork" in str(report.get("traceback", "")):
+        # Errno 11 also means a lock that is taken; only from a fork is it the limit on processes.
+        said = f"fork: {said}"
     facts = {"type": kind, "text": _first_line(text)}
     return _match(said, said, facts) or _found("python-exception", facts=facts, evidence=_first_line(said))
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-_BUSY: Final = 0.5
+_BUSY: Final = 0.1
+"""Of a core: on a crowded machine a rank that computes gets no more, and one that waits uses next to nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +110,7 @@ def _judge_outsider(view: RankView) -> tuple[str, int]:
     """The others wait in a collective, this one does something else."""
     if _is_loading(view):
         return "data-stall", view.rank
-    if view.cpu_share is not None and view.cpu_share > _BUSY:
+    if view.state == "R" or (view.cpu_share is not None and view.cpu_share > _BUSY):
         return "rank-busy", view.rank
     return "rank-behind", view.rank
 

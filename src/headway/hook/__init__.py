@@ -1,10 +1,24 @@
 """What a foreign process carries for us: a folder that is put first on its PYTHONPATH, and the page it writes.
 
-Out: `ranks/R/heartbeat` (the page), `ranks/R/error-A.json` (the last exception), `ranks/R/stacks` (on request).
+Out: `ranks/R/heartbeat` (the page), `ranks/R/error-A.json` (the last exception), `ranks/R/stacks` and
+`ranks/R/flight-A.json` (torch's flight recorder), both on request.
 The folder `site` is read by interpreters that have no headway: stdlib only, and old Python is fine.
 """
 
+from headway.hook.flight import Flight, ask_for_flight, read_dump, read_flight
 from headway.hook.page import HookPage, ask_for_stacks, read_error, read_page
 from headway.hook.place import hook_environment
+from headway.hook.temps import remove_temps
 
-__all__ = ["HookPage", "ask_for_stacks", "hook_environment", "read_error", "read_page"]
+__all__ = [
+    "Flight",
+    "HookPage",
+    "ask_for_flight",
+    "ask_for_stacks",
+    "hook_environment",
+    "read_dump",
+    "read_error",
+    "read_flight",
+    "read_page",
+    "remove_temps",
+]

@@ -72,6 +72,20 @@ def read_error(folder: Path, attempt: int) -> dict[str, Any] | None:
 
 
 def ask_for_stacks(page: HookPage) -> None:
-    """Let a hooked rank write all its stacks; faulthandler answers even where Python is stuck in C."""
+    """Let a hooked rank write all its stacks; faulthandler answers even where Python is stuck in C.
+
+    An interpreter that is on its way out has let go of the signal already, and would die of it: it is not asked.
+    """
+    signum = signal.SIGRTMIN + 13
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.kill(page.pid, signal.SIGRTMIN + 13)
+        if _catches(page.pid, signum):
+            os.kill(page.pid, signum)
+
+
+def _catches(pid: int, signum: int) -> bool:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return False
+    caught = next((line.split()[1] for line in lines if line.startswith("SigCgt:")), "0")
+    return bool(int(caught, 16) >> (signum - 1) & 1)

@@ -10,6 +10,8 @@ from headway.launch.failure import failure_text
 from headway.launch.foreign import EXEC_ENTRY, Foreign
 from headway.launch.lease import find_holder, refuse_held
 from headway.launch.outcome import Incident, Observer, Outcome, SilentObserver
+from headway.launch.processes import die_with_parent
+from headway.launch.recognise import Progress, ProgressReader
 from headway.launch.run import launch_run
 from headway.launch.warm import Nursery, start_nursery
 
@@ -22,8 +24,11 @@ __all__ = [
     "Nursery",
     "Observer",
     "Outcome",
+    "Progress",
+    "ProgressReader",
     "SilentObserver",
     "detach",
+    "die_with_parent",
     "failure_text",
     "find_holder",
     "incident_facts",

@@ -43,6 +43,8 @@ class RankProcess:
         self.finished: dict[str, Any] | None = None
         self.failed_at: float | None = None
         """When the failure was seen, on the supervisor's monotonic clock."""
+        self.seen_t: float | None = None
+        """When the supervisor learned of its death, in unix seconds; for the history."""
         self.ended_at: float | None = None
         """When a foreign rank ended with exit code 0."""
         self.is_stopped_by_us = False
@@ -59,14 +61,12 @@ class RankProcess:
         os.close(self._report_write)
 
     def signal(self, signum: int) -> None:
-        """Signal the rank, or with SIGKILL its whole process group; a dead one is fine."""
+        """Signal the rank alone, a dead one is fine; what it has started is found as the nursery's descendants."""
         if self.pidfd is None or self.status is not None:
             return
         self.is_stopped_by_us = True
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.pidfd, signum)
-            if signum == signal.SIGKILL:
-                os.killpg(self.pid, signum)
 
     def read_output(self, most_bytes: int = READ_BYTES) -> bool:
         """Keep what the rank has printed; say whether it can print no more."""
@@ -146,7 +146,7 @@ class OutputTargets:
 
     merged: AppendFile
     on_gap: Callable[[Any, OSError], None]
-    on_line: Callable[[int, bytes], None]
+    on_lines: Callable[[int, list[bytes]], None]
     on_bar: Callable[[int, bytes], None]
 
 
@@ -163,7 +163,7 @@ def fork_attempt(
         ranks = []
         for rank in range(job.world_size):
             own = AppendFile(job.run.stdout(rank), targets.on_gap, job.log_bytes)
-            process = RankProcess(rank, RankOutput(rank, own, targets.merged, targets.on_line, targets.on_bar))
+            process = RankProcess(rank, RankOutput(rank, own, targets.merged, targets.on_lines, targets.on_bar))
             has_listener = rank == 0 and job.foreign is None
             files = (*process.write_ends(), listener.fileno()) if has_listener else process.write_ends()
             order = RankOrder(job=job.order(rank, number, port), env=job.environment(rank, port, number), files=files)

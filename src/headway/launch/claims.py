@@ -12,6 +12,7 @@ import json
 import os
 import secrets
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -52,6 +53,10 @@ class Claims:
                 self._path(name).unlink()
             self._held.remove(name)
 
+    def files(self) -> tuple[str, ...]:
+        """Return the files that stand for what is held."""
+        return tuple(str(self._path(name)) for name in self._held)
+
     def _open_folder(self) -> None:
         if not self._folder.is_dir():
             with contextlib.suppress(FileExistsError):
@@ -61,7 +66,7 @@ class Claims:
     def _create(self, name: str) -> dict[str, Any] | None:
         """Create the file; return the holder, with `is_held`, when there is one."""
         own = {**make_lease(), "user": _user(), "run": self._run}
-        temp = self._folder / f".{name}.{os.getpid()}.{secrets.token_hex(4)}"
+        temp = self._folder / f".{self._path(name).name}.{os.getpid()}.{secrets.token_hex(4)}"
         temp.write_text(json.dumps(own), encoding="utf-8")
         temp.chmod(0o644)
         try:
@@ -74,7 +79,7 @@ class Claims:
 
     def _remove_stale(self, name: str, holder: dict[str, Any]) -> bool:
         """Remove the claim of a process proven gone; say whether trying again makes sense."""
-        aside = self._folder / f".stale.{name}.{secrets.token_hex(4)}"
+        aside = self._folder / f".stale.{self._path(name).name}.{secrets.token_hex(4)}"
         try:
             self._path(name).rename(aside)
         except FileNotFoundError:
@@ -92,6 +97,15 @@ class Claims:
 
     def _path(self, name: str) -> Path:
         return self._folder / name.replace("/", "_")
+
+
+def drop_claims(files: Iterable[str], pid: int) -> None:
+    """Remove claims that a process which has just ended could not remove itself; another's are left alone."""
+    for name in files:
+        with contextlib.suppress(OSError, ValueError):
+            holder = json.loads(Path(name).read_text(encoding="utf-8"))
+            if isinstance(holder, dict) and holder.get("pid") == pid:
+                Path(name).unlink()
 
 
 def _read_holder(path: Path) -> dict[str, Any]:

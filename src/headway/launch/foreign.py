@@ -25,6 +25,8 @@ class Foreign:
     """The ranks are told RANK, WORLD_SIZE and where to meet; a plain `python x.py` is not."""
     local_rank_flag: str = ""
     """`torch.distributed.launch` also says it as an argument: `--local-rank` or `--local_rank`."""
+    run_id: str = "headway"
+    role: str = "default"
     devices: tuple[str, ...] | None = None
     """Indexes or UUIDs for CUDA_VISIBLE_DEVICES; empty: no GPU; None: left as it is."""
     has_hook: bool = True
@@ -36,6 +38,11 @@ class Foreign:
     line: str = ""
     """As it was typed."""
 
+    @property
+    def makes_ranks(self) -> bool:
+        """The one process we start may start its ranks by itself, as launchers do, and Lightning."""
+        return not self.is_distributed
+
     def to_json(self) -> dict[str, Any]:
         """Return the plain form."""
         return {
@@ -45,6 +52,8 @@ class Foreign:
             "launcher": self.launcher,
             "is_distributed": self.is_distributed,
             "local_rank_flag": self.local_rank_flag,
+            "run_id": self.run_id,
+            "role": self.role,
             "devices": None if self.devices is None else list(self.devices),
             "has_hook": self.has_hook,
             "must_train": self.must_train,
@@ -68,13 +77,16 @@ class Foreign:
     def environment(self, rank: int, world_size: int, port: int, attempt: int, restarts: int) -> dict[str, str]:
         """Return what one rank's environment gains."""
         found = {"HEADWAY_RANK": str(rank)} if self.mode == "native" else {}
+        found["HEADWAY_HOOK_FAMILY"] = "1" if self.makes_ranks else ""
         if self.devices is not None:
             found["CUDA_VISIBLE_DEVICES"] = ",".join(self.devices)
             if self.devices and all(name.isdigit() for name in self.devices):
                 # Indexes are the driver's (PCI order), so CUDA must count the same way.
                 found["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
         if self.is_distributed:
-            found |= _meeting(rank, world_size, port) | _elastic(rank, world_size, attempt, restarts)
+            elastic = _elastic(rank, world_size, attempt, restarts)
+            found |= _meeting(rank, world_size, port) | elastic
+            found |= {"TORCHELASTIC_RUN_ID": self.run_id, "ROLE_NAME": self.role}
             # As torchrun does: several ranks on one machine must not each start a thread a core.
             if world_size > 1 and "OMP_NUM_THREADS" not in os.environ:
                 found["OMP_NUM_THREADS"] = "1"
@@ -97,10 +109,8 @@ def _elastic(rank: int, world_size: int, attempt: int, restarts: int) -> dict[st
     return {
         "GROUP_RANK": "0",
         "GROUP_WORLD_SIZE": "1",
-        "ROLE_NAME": "default",
         "ROLE_RANK": str(rank),
         "ROLE_WORLD_SIZE": str(world_size),
-        "TORCHELASTIC_RUN_ID": "headway",
         "TORCHELASTIC_RESTART_COUNT": str(attempt - 1),
         "TORCHELASTIC_MAX_RESTARTS": str(restarts),
         "TORCH_NCCL_ASYNC_ERROR_HANDLING": os.environ.get("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from headway.diagnose import Hang, RankView, judge_hang
-from headway.hook import HookPage, ask_for_stacks
+from headway.hook import Flight, HookPage, ask_for_flight, ask_for_stacks, read_dump, read_flight
 from headway.launch.attempt import Attempt
 from headway.launch.job import Job
 from headway.launch.watching import ForeignWatch
@@ -74,10 +74,11 @@ class HangWatch:
 
     def _ranks(self, attempt: Attempt) -> dict[int, int]:
         """Return the pid of every rank that can be seen; 0: it has ended well."""
-        if self._foreign.mode == "native":
+        if not self._foreign.makes_ranks:
             return {rank.rank: 0 if rank.has_finished() else rank.pid for rank in attempt.ranks}
         pages = {rank: self._watch.page(rank) for rank in self._run.ranks()}
-        return {rank: page.pid for rank, page in pages.items() if page is not None and _state(page.pid) is not None}
+        seen = {rank: page.pid for rank, page in pages.items() if page is not None and _state(page.pid) is not None}
+        return seen if seen or self._foreign.mode == "original" else {rank.rank: rank.pid for rank in attempt.ranks}
 
     def _see(self, ranks: dict[int, int], now: float) -> None:
         for rank, pid in ranks.items():
@@ -87,7 +88,7 @@ class HangWatch:
                 pid,
                 (page.steps, page.collectives, page.entered_ns, page.optimizers) if page else None,
                 told.step if told else None,
-                self._watch.lines(rank),
+                self._watch.num_lines(rank),
             )
             if mark != self._marks.get(rank):
                 self._marks[rank], self._moved[rank] = mark, now
@@ -108,7 +109,8 @@ class HangWatch:
         moved = max(self._moved[rank] for rank in living)
         stopped = [self._moved[rank] for rank in living if _state(ranks[rank]) in ("T", "t")]
         if stopped:
-            moved = min(moved, *stopped)
+            # No benefit of the doubt: the picture, which takes two looks, is to be out when the limit is reached.
+            moved, limit_s = min(moved, *stopped), max(limit_s - 2 * _LOOK_S - _STACKS_S, _LOOK_S)
         elif not self._has_begun(ranks):
             limit_s = max(limit_s, _STARTING_S)
         if self._told is not None and moved <= self._told:
@@ -131,9 +133,12 @@ class HangWatch:
                 page = self._watch.page(rank)
                 if page is not None and pid:
                     ask_for_stacks(page)
+                    ask_for_flight(pid)
             return None
         self._asked_at = None
-        hang = judge_hang([self._view(rank, pid, now) for rank, pid in sorted(ranks.items())], quiet_s)
+        flights = self._flights(attempt, ranks, now)
+        views = [self._view(rank, pid, flights.get(rank), now) for rank, pid in sorted(ranks.items())]
+        hang = judge_hang(views, quiet_s)
         if not hang.is_certain and quiet_s < 6 * self._foreign.hang_s and self._foreign.on_hang != "wait":
             return None  # long work is not a hang; nothing is ended for it so soon
         if hang.kind in ("rank-busy", "all-wait") and not any(view.collective for view in hang.views):
@@ -143,7 +148,18 @@ class HangWatch:
         self._told = now
         return hang
 
-    def _view(self, rank: int, pid: int, now: float) -> RankView:
+    def _flights(self, attempt: Attempt, ranks: dict[int, int], now: float) -> dict[int, Flight]:
+        """Return the recorders of all ranks that can answer, or of none: two ways of counting do not compare."""
+        since = time.time() - (now - attempt.began)
+        able = {rank: pid for rank, pid in ranks.items() if pid and _state(pid) not in ("T", "t")}
+        found = {
+            rank: read_flight(self._run.rank(rank), attempt.number, pid) or read_dump(self._run.root, rank, since)
+            for rank, pid in able.items()
+        }
+        known = {rank: flight for rank, flight in found.items() if flight is not None}
+        return known if len(known) == len(able) else {}
+
+    def _view(self, rank: int, pid: int, flight: Flight | None, now: float) -> RankView:
         page = self._watch.page(rank)
         told = self._watch.progress(rank)
         beat = read_beat(self._run.heartbeat(rank))
@@ -152,14 +168,17 @@ class HangWatch:
         state = ("0" if not pid else _state(pid)) or "Z"
         stack = _read_stack(self._run, rank) if pid and page is not None and state not in "Tt" else ()
         inside = page.name if page is not None and page.entered_ns else _hidden_wait(stack)
+        numel = page.numel if page is not None and page.entered_ns else None
+        if flight is not None and inside is not None and flight.pending is not None:
+            inside, numel = flight.pending, flight.numel
         return RankView(
             rank=rank,
             state=state,
             step=max(page.steps if page else 0, told.step if told else 0),
             phase=_phase(page, beat.phase if beat is not None else None),
-            collectives=page.collectives if page else None,
+            collectives=flight.enqueued if flight else page.collectives if page else None,
             collective=inside if pid else None,
-            numel=page.numel if page is not None and page.entered_ns else None,
+            numel=numel,
             seconds=seconds,
             cpu_share=None if spent is None or seconds <= 0 else (spent - self._cpu.get(rank, spent)) / seconds,
             place=_own_place(stack),

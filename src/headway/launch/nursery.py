@@ -20,11 +20,22 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final, NoReturn, TextIO
 
 from headway.errors import HeadwayError
+from headway.hook import remove_temps
 from headway.launch import wire
-from headway.launch.processes import adopt_orphans, descendants, die_with_parent, kill_all, name_process
+from headway.launch.claims import drop_claims
+from headway.launch.processes import (
+    CLEANERS_S,
+    adopt_orphans,
+    descendants,
+    die_with_parent,
+    kill_all,
+    name_process,
+    without_cleaners,
+)
 
 _TEXT_CHARS: Final = 8_000
 _TRACEBACK_CHARS: Final = 20_000
@@ -70,6 +81,8 @@ def _serve(link: socket.socket, parent: int, entry: str) -> None:
     # From here on the supervisor's death must leave time to end the ranks' whole trees, so it arrives as SIGTERM.
     die_with_parent(parent, signal.SIGTERM)
     own_files = [link.fileno(), wake_read, wake_write]
+    claims: list[str] = []
+    runs: set[str] = set()
     while os.getppid() == parent:
         ready, _, _ = select.select([link.fileno(), wake_read], [], [], 5.0)
         if wake_read in ready:
@@ -79,8 +92,16 @@ def _serve(link: socket.socket, parent: int, entry: str) -> None:
             order = wire.receive(link)
             if order is None:
                 break
-            _fork_rank(link, order, entry, own_files)
+            if "claims" in order[0]:
+                claims = order[0]["claims"]
+            else:
+                runs.add(order[0]["job"]["run_dir"])
+                _fork_rank(link, order, entry, own_files)
     _end_tree()
+    for run in runs:
+        remove_temps(Path(run))
+    # Only now is what the run has held free again, whoever of us two was the first to go.
+    drop_claims(claims, parent)
 
 
 def _note(signum: int, frame: object) -> None:
@@ -101,9 +122,10 @@ def _report_ended(link: socket.socket) -> None:
 
 def _end_tree(timeout_s: float = 5.0) -> None:
     """Kill all descendants until none is left; orphans come to us, so the list is complete."""
-    deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline:
-        kill_all(descendants(os.getpid()))
+    began = time.monotonic()
+    while (spent_s := time.monotonic() - began) < timeout_s:
+        left = descendants(os.getpid())
+        kill_all(without_cleaners(left) if spent_s < CLEANERS_S else left)
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass

@@ -67,10 +67,14 @@ class Observer(Protocol):
 
 @runtime_checkable
 class BarObserver(Protocol):
-    """An observer that also follows bars which are drawn again and again."""
+    """An observer that also follows bars which are drawn again and again, and counts what a flood hides."""
 
     def bar(self, rank: int, state: bytes) -> None:
         """Take the latest state of a rank's bar."""
+        ...
+
+    def skipped(self, num: int) -> None:
+        """Take the number of lines that were not handed on."""
         ...
 
 

@@ -106,10 +106,10 @@ class RankOutput:
         rank: int,
         own: AppendFile,
         merged: AppendFile,
-        on_line: Callable[[int, bytes], None],
+        on_lines: Callable[[int, list[bytes]], None],
         on_bar: Callable[[int, bytes], None] | None = None,
     ) -> None:
-        self._rank, self._own, self._merged, self._on_line, self._on_bar = rank, own, merged, on_line, on_bar
+        self._rank, self._own, self._merged, self._on_lines, self._on_bar = rank, own, merged, on_lines, on_bar
         self._cutter = LineCutter(folds_bars=on_bar is not None)
         self._tail = b""
 
@@ -132,8 +132,8 @@ class RankOutput:
 
     def _merge(self, lines: list[bytes]) -> None:
         merge_lines(self._merged, str(self._rank), lines)
-        for line in lines:
-            self._on_line(self._rank, line)
+        if lines:
+            self._on_lines(self._rank, lines)
 
 
 def merge_lines(merged: AppendFile, who: str, lines: list[bytes]) -> None:

@@ -18,6 +18,10 @@ _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_NAME: Final = 15
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _PROC: Final = Path("/proc")
+_CLEANERS: Final = (b"multiprocessing.resource_tracker", b"torch_shm_manager")
+"""Processes that remove shared memory once those who made it are gone, and then end by themselves."""
+CLEANERS_S: Final = 1.0
+"""How long they may take for it."""
 
 
 def die_with_parent(parent: int, signum: int = signal.SIGKILL) -> None:
@@ -75,13 +79,26 @@ def kill_all(pids: Iterable[int]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
+def without_cleaners(pids: Iterable[int]) -> list[int]:
+    """Leave out processes that only wait to clean up; killed together with the others they would leave segments."""
+    return [pid for pid in pids if not any(name in _command(pid) for name in _CLEANERS)]
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return (_PROC / str(pid) / "cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
 def sweep(tag: str, timeout_s: float = 5.0) -> list[int]:
     """Kill every process with the tag, reap those that are ours, and return the pids that had to be killed."""
     killed: list[int] = []
-    deadline = time.monotonic() + timeout_s
-    while (left := tagged(tag)) and time.monotonic() < deadline:
-        killed += [pid for pid in left if pid not in killed]
-        kill_all(left)
+    began = time.monotonic()
+    while (left := tagged(tag)) and (spent_s := time.monotonic() - began) < timeout_s:
+        due = without_cleaners(left) if spent_s < CLEANERS_S else left
+        killed += [pid for pid in due if pid not in killed]
+        kill_all(due)
         for pid in left:
             _reap(pid)
         time.sleep(0.005)

@@ -11,31 +11,51 @@ from headway.telemetry import Beat
 _QUIET_S: Final = 60.0
 _QUIET_STEPS: Final = 10
 _WINDOW: Final = 32
+_WASTED: Final = 3
+_PREEMPTIONS: Final = 20
+_PREEMPTED_WAIT_S: Final = 2.0
 
 
 class RestartBudget:
-    """Counts restarts in a row that reached no later step and committed no newer checkpoint."""
+    """Counts restarts in a row that reached no later step and committed no newer checkpoint.
 
-    def __init__(self, limit: int, committed: int | None) -> None:
+    `is_total`: the limit is on all restarts, as launchers mean it, and three in a row without progress end the run
+    before. Preemptions are nobody's fault: they have a budget of their own and waste nothing.
+    """
+
+    def __init__(self, limit: int, committed: int | None, *, is_total: bool = False) -> None:
         self.limit = limit
         self.wasted = 0
+        self._is_total = is_total
+        self._used = self._preempted = 0
         self._committed = -1 if committed is None else committed
         self._step = 0
         self._is_first = True
+        self._was_preempted = False
 
-    def spend(self, step: int, committed: int | None) -> bool:
+    def spend(self, step: int, committed: int | None, *, is_preempted: bool = False) -> bool:
         """Note where the attempt that just failed had come to; say whether another one is allowed."""
         saved = -1 if committed is None else committed
         if step > self._step or saved > self._committed:
             self.wasted = 0
-        elif not self._is_first:
+        elif not self._is_first and not is_preempted:
             self.wasted += 1
-        self._is_first = False
+        self._is_first, self._was_preempted = False, is_preempted
         self._step, self._committed = max(step, self._step), max(saved, self._committed)
-        return self.wasted < self.limit
+        if is_preempted:
+            self._preempted += 1
+            return self.limit > 0 and self._preempted <= _PREEMPTIONS
+        if not self._is_total:
+            return self.wasted < self.limit
+        is_allowed = self._used < self.limit and self.wasted < _WASTED
+        self._used += is_allowed
+        return is_allowed
 
     def wait_s(self) -> float:
         """Return how long to wait before the next attempt: not at all after progress, then 1, 2, 4 … 30 s."""
+        if self._was_preempted:
+            # Whoever preempts ends ranks one by one; the supervisor's own turn may come next.
+            return _PREEMPTED_WAIT_S
         return min(30.0, 2.0 ** (self.wasted - 1)) if self.wasted else 0.0
 
 

@@ -26,7 +26,8 @@ _COUNTED: Final = (
     re.compile(r"Epoch:? \[(?P<epoch0>\d+)\]\s*\[\s*(?P<n0>\d+)/\s*(?P<of>\d+)\]"),
     # Epoch [1/10], Step [100/600]
     re.compile(
-        r"Epoch:? \[?(?P<epoch>\d+)/\d+\]?,? .{0,20}?(?:Step|Iter|Batch)\w*:? \[?(?P<n>\d+)/(?P<of>\d+)\]?", re.I
+        r"Epoch:? \[?(?P<epoch>\d+)/(?P<epochs>\d+)\]?,? .{0,20}?(?:Step|Iter|Batch)\w*:? \[?(?P<n>\d+)/(?P<of>\d+)\]?",
+        re.I,
     ),
     # torch's mnist example:  Train Epoch: 1 [640/60000 (1%)]
     re.compile(r"Train Epoch:\s*(?P<epoch>\d+)\s*\[(?P<n>\d+)/(?P<of>\d+)"),
@@ -91,7 +92,8 @@ class ProgressReader:
             named = _BAR_EPOCH.search(text)
             ultra = _ULTRALYTICS.search(text)
             epoch = int(ultra[1]) - 1 if ultra else int(named[1]) if named else None
-            return self._advance(int(bar[2]), int(bar[3]), epoch)
+            epochs = _whole(ultra[2] if ultra else named[2] if named else None)
+            return self._advance(int(bar[2]), int(bar[3]), epoch, epochs)
         for pattern in _COUNTED:
             found = pattern.search(text)
             if found is None:
@@ -104,7 +106,7 @@ class ProgressReader:
                 continue  # "step 3" without a loss or a total is prose
             if of is None:
                 return self._set(count, _whole(parts.get("total")), epoch)
-            return self._advance(count, of, epoch)
+            return self._advance(count, of, epoch, _whole(parts.get("epochs")))
         return False
 
     def _set(self, step: int, total: int | None, epoch: int | None) -> bool:
@@ -115,14 +117,17 @@ class ProgressReader:
         self._step, self._total = self._before + step, total or self._total
         return True
 
-    def _advance(self, count: int, of: int, epoch: int | None) -> bool:
+    def _advance(self, count: int, of: int, epoch: int | None, epochs: int | None) -> bool:
         """Add up counts that begin anew in each epoch."""
         is_new = epoch != self._epoch or of != self._last_of or count < self._last
         if is_new and self._last_of is not None and (epoch is not None or count < self._last):
             self._before += self._last_of if self._last_of == of else self._last
         self._epoch, self._last, self._last_of = epoch, count, of
         self._step = self._before + count
-        self._total = of if epoch is None and not self._before else None
+        if epochs is not None:
+            self._total = epochs * of
+        else:
+            self._total = of if epoch is None and not self._before else None
         return True
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 from headway.launch.job import read_job
 from headway.launch.lease import Lease
 from headway.launch.outcome import Observer, Outcome
@@ -12,17 +14,25 @@ from headway.launch.warm import Nursery
 from headway.telemetry import EventLog, RunDir
 
 
-def launch_run(run: RunDir, *, observer: Observer, nursery: Nursery, events: EventLog | None = None) -> Outcome:
+def launch_run(
+    run: RunDir,
+    *,
+    observer: Observer,
+    nursery: Nursery,
+    events: EventLog | None = None,
+    keeps_nursery: bool = False,
+) -> Outcome:
     """Supervise a run to its end and say how it ended.
 
-    Call it in the main thread, the one that started the nursery; it ends the nursery too. `events` is the log the
-    caller has been writing; without it the run's own is opened. Restarts continue the attempt numbers of the run.
+    Call it in the main thread, the one that started the nursery; it ends the nursery too, unless the caller keeps it
+    for a next run. `events` is the log the caller has been writing; without it the run's own is opened. Restarts
+    continue the attempt numbers of the run.
 
     Raises:
         UsageError: another supervisor holds the run.
     """
     job = read_job(run)
-    with nursery:
+    with nullcontext() if keeps_nursery else nursery:
         lease = Lease(run, attempt=0, tag=nursery.tag)
         log = events if events is not None else EventLog(run.events)
         # Should the nursery be killed, what its ranks had started comes to us and not to init.
@@ -30,6 +40,7 @@ def launch_run(run: RunDir, *, observer: Observer, nursery: Nursery, events: Eve
         try:
             with SignalInbox() as inbox:
                 supervisor = Supervisor(job, observer=observer, nursery=nursery, events=log, lease=lease, inbox=inbox)
+                supervisor.keeps_nursery = keeps_nursery
                 return _supervise(supervisor, lease)
         finally:
             adopt_orphans(False)

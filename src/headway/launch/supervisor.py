@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from headway.diagnose import Diagnosis, ExitStatus
-from headway.hook import read_error
+from headway.hook import read_error, remove_temps
 from headway.launch.attempt import DRAIN_BYTES, Attempt, OutputTargets, RankProcess, fork_attempt
 from headway.launch.blame import evidence_window_s, incident_facts
 from headway.launch.hangs import HangWatch
@@ -23,7 +23,7 @@ from headway.launch.oom import count_oom_kills
 from headway.launch.outcome import BarObserver, Incident, Observer, Outcome, SilentObserver, State
 from headway.launch.output import AppendFile, merge_lines
 from headway.launch.ports import PortHold
-from headway.launch.processes import descendants, kill_all, sweep
+from headway.launch.processes import descendants, kill_all, sweep, without_cleaners
 from headway.launch.progress import RestartBudget, StallWatch
 from headway.launch.signals import SignalInbox
 from headway.launch.terminal import leave_terminal
@@ -36,6 +36,8 @@ from headway.telemetry import Beat, Event, EventLog, read_events
 _TICK_S: Final = 0.1
 _DEATH_S: Final = 10.0
 """A killed rank that is not gone by then hangs in the kernel."""
+_SHOWN_LINES: Final = 400
+"""Most lines of one reading (256 KiB) that are shown."""
 _FIRST, _NEXT, _LAST = 0, 1, 2
 
 
@@ -46,6 +48,8 @@ class Supervisor:
         self, job: Job, *, observer: Observer, nursery: Nursery, events: EventLog, lease: Lease, inbox: SignalInbox
     ) -> None:
         self.nursery = nursery
+        self.keeps_nursery = False
+        """The caller forks the ranks of its next run from it too."""
         self._job, self._run = job, job.run
         self._observer, self._events, self._lease, self._inbox = observer, events, lease, inbox
         history = read_events(job.run.events)
@@ -53,7 +57,7 @@ class Supervisor:
         self._committed = max(_numbers(history, "checkpoint_committed", "step"), default=None)
         self._best: dict[str, Any] | None = None
         self._steps = self._committed or 0
-        self._budget = RestartBudget(job.restarts, self._committed)
+        self._budget = RestartBudget(job.restarts, self._committed, is_total=job.foreign is not None)
         self._stall = StallWatch()
         self._port = PortHold()
         foreign = ForeignWatch(job.run) if job.foreign is not None else None
@@ -70,7 +74,7 @@ class Supervisor:
         self._targets = OutputTargets(
             merged=AppendFile(job.run.log, self._on_gap, job.log_bytes),
             on_gap=self._on_gap,
-            on_line=self._on_line,
+            on_lines=self._on_lines,
             on_bar=self._on_bar,
         )
 
@@ -78,6 +82,8 @@ class Supervisor:
         """Run the loop until the run has ended."""
         self._watch(self._inbox.fd, _FIRST, self._on_signals)
         self._watch(self.nursery.link.fileno(), _NEXT, self._on_nursery)
+        if self.nursery.is_ready:  # it has served another run
+            self._begin_attempt()
         while self._outcome is None:
             ready = self._selector.select(self._timeout_s())
             # Signals and deaths go before output, so that a flood of lines delays neither.
@@ -91,8 +97,12 @@ class Supervisor:
         """Let go of files; what still lives is ended with the nursery."""
         if self._attempt is not None:
             self._attempt.signal(signal.SIGKILL)
+            kill_all(without_cleaners(descendants(self.nursery.process.pid)))
             self._attempt.close()
-        self.nursery.close()
+        if not self.keeps_nursery:
+            self.nursery.close()
+        if self._job.foreign is not None:
+            remove_temps(self._run.root)
         self._watch_ranks.close()
         self._port.release()
         self._selector.close()
@@ -185,6 +195,7 @@ class Supervisor:
         """The kernel says it is dead; how, the nursery says a moment later."""
         assert rank.pidfd is not None
         self._selector.unregister(rank.pidfd)
+        rank.seen_t = time.time()
         if rank.failed_at is None and rank.finished is None:
             rank.failed_at = time.monotonic()
 
@@ -196,7 +207,7 @@ class Supervisor:
         rank.read_output()
         code = os.waitstatus_to_exitcode(message["status"])
         if code >= 0:
-            rank.status = ExitStatus(code=code)
+            rank.status = ExitStatus(code=code, is_oom_kill=code > 0 and self._is_oom_kill(self._attempt))
         else:
             rank.status = ExitStatus(signal=-code, is_oom_kill=self._is_oom_kill(self._attempt))
         if self._job.foreign is not None:
@@ -250,12 +261,16 @@ class Supervisor:
         if rank.read_output():
             self._selector.unregister(rank.output_fd)
 
-    def _on_line(self, rank: int, line: bytes) -> None:
-        self._watch_ranks.line(rank, line)
-        self._show(lambda: self._observer.line(rank, line))
+    def _on_lines(self, rank: int, lines: list[bytes]) -> None:
+        """Pass on what a rank has printed; of a flood, which stands whole in the log, only the beginning."""
+        self._watch_ranks.lines(rank, lines)
+        for line in lines[:_SHOWN_LINES]:
+            self._show(partial(self._observer.line, rank, line))
+        if len(lines) > _SHOWN_LINES and isinstance(self._observer, BarObserver):
+            self._show(partial(self._observer.skipped, len(lines) - _SHOWN_LINES))
 
     def _on_bar(self, rank: int, state: bytes) -> None:
-        self._watch_ranks.line(rank, state)
+        self._watch_ranks.lines(rank, [state])
         if isinstance(self._observer, BarObserver):
             observer = self._observer
             self._show(lambda: observer.bar(rank, state))
@@ -384,7 +399,7 @@ class Supervisor:
         attempt.killed_at = now
         attempt.signal(signal.SIGKILL)
         # The nursery adopts orphans, so its descendants are all there is: loader workers, helpers, daemons.
-        kill_all(descendants(self.nursery.process.pid))
+        kill_all(without_cleaners(descendants(self.nursery.process.pid)))
 
     def _give_up_on_the_undead(self, attempt: Attempt, now: float) -> None:
         if attempt.killed_at is None or now < attempt.killed_at + _DEATH_S:
@@ -401,7 +416,7 @@ class Supervisor:
         for rank in attempt.ranks:
             rank.read_output(DRAIN_BYTES)
         if found is None:
-            kill_all(descendants(self.nursery.process.pid))
+            kill_all(without_cleaners(descendants(self.nursery.process.pid)))
         reach = self._read_reach(attempt)
         self._steps = reach.steps
         verdict = self._judge(attempt, reach, found)
@@ -469,7 +484,7 @@ class Supervisor:
         for rank in attempt.ranks:
             status = rank.status or ExitStatus()
             facts = {"rank": rank.rank, "attempt": attempt.number, "code": status.code, "signal": status.signal}
-            self.emit("rank_exited", **facts, ours=rank.is_stopped_by_us)
+            self.emit("rank_exited", **facts, seen=rank.seen_t, ours=rank.is_stopped_by_us)
         if incident is not None:
             self.emit("incident", **incident_facts(incident))
         self.emit("attempt_ended", attempt=attempt.number, how=how)

@@ -102,13 +102,14 @@ def _judge_hang(scene: Scene, budget: RestartBudget) -> Verdict:
 def _judge_cause(
     scene: Scene, cause: _Cause, budget: RestartBudget, *, is_worth_it: bool, exit_code: int | None = None
 ) -> Verdict:
-    can_restart = budget.spend(scene.reach.steps, scene.reach.committed) and is_worth_it
+    is_preempted = cause.diagnosis.kind == "preempted"
+    can_restart = budget.spend(scene.reach.steps, scene.reach.committed, is_preempted=is_preempted) and is_worth_it
     incident = _make_incident(scene, cause, can_restart)
     if can_restart:
         return Verdict(how="failed", state=None, incident=incident)
     facts: dict[str, object] = {"rank": "n/a" if cause.rank is None else cause.rank, "step": incident.step}
     code, why = exit_code or _own_exit_code(cause.process), "launch/failed"
-    if is_worth_it and budget.limit:
+    if is_worth_it and budget.limit and budget.wasted:
         facts, code, why = {"restarts": budget.wasted, "step": scene.reach.steps}, 93, "launch/foreign-no-progress"
     return Verdict(how="failed", state="failed", exit_code=code, why=why, facts=facts, incident=incident)
 
@@ -136,7 +137,7 @@ def _in_foreign_words(diagnosis: Diagnosis) -> Diagnosis:
 
 def _find_cause(scene: Scene, failures: list[RankProcess]) -> _Cause:
     assert scene.job.foreign is not None
-    if scene.job.foreign.mode == "original" and (told := _find_told(scene)) is not None:
+    if scene.job.foreign.makes_ranks and (told := _find_told(scene)) is not None:
         return told
     found = [(rank, _classify(rank)) for rank in failures if not _has_left(scene, rank)]
     if not found:
@@ -209,6 +210,9 @@ def _find_told(scene: Scene) -> _Cause | None:
 
 def _classify(rank: RankProcess) -> Diagnosis:
     status, tail = rank.status or ExitStatus(), rank.output.tail()
+    if signal.SIGTERM in (status.signal, (status.code or 0) - 128):
+        # Not from us, or it would not be among the failures: a scheduler or a person has asked this rank to go.
+        return Diagnosis(kind="preempted", code="diagnose/preempted", is_transient=True, evidence="SIGTERM")
     report = rank.error
     if report is None and status.signal is None and status.code:
         report = find_last_words(tail)

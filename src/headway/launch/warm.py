@@ -73,6 +73,10 @@ class Nursery:
         """Ask for one rank; the answer comes as a `forked` message with the rank's pidfd."""
         wire.send(self.link, {"job": dict(order.job), "env": dict(order.env)}, order.files)
 
+    def keep_claims(self, files: Sequence[str]) -> None:
+        """Name claims of this process, which the nursery removes should it outlive us."""
+        wire.send(self.link, {"claims": list(files)})
+
     def output(self) -> str:
         """Return the end of what the nursery printed before any rank was forked."""
         size = os.fstat(self._output).st_size

@@ -24,8 +24,8 @@ class Watch(Protocol):
         """Forget the attempt before."""
         ...
 
-    def line(self, rank: int, line: bytes) -> None:
-        """Take one line a rank printed."""
+    def lines(self, rank: int, lines: list[bytes]) -> None:
+        """Take what a rank has printed."""
         ...
 
     def beats(self, attempt: Attempt) -> list[Beat | None]:
@@ -46,7 +46,7 @@ class HeartbeatWatch:
     def begin(self, attempt: int) -> None:
         """Heartbeats carry the number of their attempt."""
 
-    def line(self, rank: int, line: bytes) -> None:
+    def lines(self, rank: int, lines: list[bytes]) -> None:
         """Lines tell nothing that the heartbeat does not."""
 
     def beats(self, attempt: Attempt) -> list[Beat | None]:
@@ -88,18 +88,19 @@ class ForeignWatch:
         self._run.rank(0).mkdir(parents=True, exist_ok=True)
         self._run.metrics(0).touch()
 
-    def line(self, rank: int, line: bytes) -> None:
-        """Look for progress in a line."""
-        seen = self._seen.setdefault(rank, _Seen(ProgressReader()))
-        seen.lines += 1
-        seen.budget -= 1
-        if seen.budget < 0:
-            return
-        found = seen.reader.feed(line)
-        if found is None:
-            return
-        seen.progress, seen.told_ns = found, time.monotonic_ns()
-        self._keep(rank, seen, found)
+    def lines(self, rank: int, lines: list[bytes]) -> None:
+        """Look for progress in them."""
+        seen = self._seen.get(rank)
+        if seen is None:
+            seen = self._seen[rank] = _Seen(ProgressReader())
+        looked_at = lines[: max(0, seen.budget)]
+        seen.lines += len(lines)
+        seen.budget -= len(looked_at)
+        for line in looked_at:
+            found = seen.reader.feed(line)
+            if found is not None:
+                seen.progress, seen.told_ns = found, time.monotonic_ns()
+                self._keep(rank, seen, found)
 
     def beats(self, attempt: Attempt) -> list[Beat | None]:
         """Return where every rank is, from whatever it lets us see."""
@@ -108,7 +109,7 @@ class ForeignWatch:
         self._flush()
         return [self._beat(rank.rank, rank.pid) for rank in attempt.ranks]
 
-    def lines(self, rank: int) -> int:
+    def num_lines(self, rank: int) -> int:
         """Return how many lines a rank has printed in this attempt."""
         return self._seen[rank].lines if rank in self._seen else 0
 

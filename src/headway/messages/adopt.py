@@ -219,6 +219,18 @@ WHAT 是文件（shell 脚本、批处理脚本、Markdown 指南）、一条启
         en_hint="remove it",
         zh_hint="删掉它",
     ),
+    "adopt/env-threads": Text(
+        en="{name}={value} is for each rank: {ranks} ranks make {total} threads",
+        zh="{name}={value} 是每个 rank 的线程数：{ranks} 个 rank 共 {total} 个线程",
+        en_hint="more threads than cores slow all ranks down; cores divided by {ranks} is a good value",
+        zh_hint="线程数超过核数会拖慢所有 rank；核数除以 {ranks} 比较合适",
+    ),
+    "adopt/env-world-size-lost": Text(
+        en="{name} says {said}, but {ranks} ranks are started, and the launcher writes over it",
+        zh="{name} 写的是 {said}，实际启动 {ranks} 个 rank，而且启动器会覆盖这个值",
+        en_hint="remove it; for {said} ranks: --nproc-per-node={said}",
+        zh_hint="删除它；要 {said} 个 rank：--nproc-per-node={said}",
+    ),
     "adopt/env-world-size": Text(
         en="{name} says {said}, but {ranks} ranks are started: they wait for each other for ever",
         zh="{name} 写的是 {said}，实际启动 {ranks} 个 rank：它们会一直互相等待",
@@ -281,6 +293,18 @@ WHAT 是文件（shell 脚本、批处理脚本、Markdown 指南）、一条启
         zh="{launcher} 已弃用；不加 --use_env 时还会给脚本传入 --local-rank",
         en_hint="write torchrun in its place",
         zh_hint="改用 torchrun",
+    ),
+    "adopt/launch-predicts": Text(
+        en="the script announces training, but --mode {mode} makes {entry} do something else: nothing is trained",
+        zh="脚本声称要训练，但 --mode {mode} 让 {entry} 去做别的事：实际什么也没有训练",
+        en_hint="write --mode train",
+        zh_hint="改为 --mode train",
+    ),
+    "adopt/launch-no-mode": Text(
+        en="{entry} of LayoutMaster predicts where --mode is left out; nothing is trained",
+        zh="LayoutMaster 的 {entry} 在省略 --mode 时执行的是预测，不会训练",
+        en_hint="write --mode train",
+        zh_hint="加上 --mode train",
     ),
     "adopt/launch-nohup": Text(
         en="nohup does not protect {launcher}: it handles SIGHUP itself and ends when the terminal closes",

@@ -193,6 +193,12 @@ TEXTS: dict[str, Text] = {
         en_hint="look for a return, break or sys.exit that only this rank reaches, such as data of uneven length",
         zh_hint="检查只有该 rank 会走到的 return、break 或 sys.exit，例如各 rank 数据长度不一",
     ),
+    "diagnose/preempted": Text(
+        en="ended by SIGTERM from outside: preempted, or somebody stopped it",
+        zh="被外部的 SIGTERM 结束：被抢占，或有人停止了它",
+        en_hint="start it again with --restarts 3: preemptions have a budget of their own",
+        zh_hint="加 --restarts 3 重新启动：抢占单独计数",
+    ),
     "diagnose/foreign-no-step": Text(
         en="ended with exit code 0, made an optimizer and never took a step",
         zh="以退出码 0 结束，创建了优化器却一步都没有训练",

@@ -34,8 +34,8 @@ torchrun 和普通 python 命令由 headway 直接启动，其余命令仍用自
         en="start the ranks ourselves, or keep the line's own launcher", zh="由 headway 启动各 rank，或保留原启动器"
     ),
     "run/option-restarts": Text(
-        en="restarts in a row without progress after kills and lost connections",
-        zh="被终止或断连后，最多连续重启多少次而没有进展",
+        en="restarts after kills and lost connections; three in a row without progress end the run",
+        zh="被终止或断连后最多重启多少次；连续三次没有进展就结束",
     ),
     "run/option-on-hang": Text(en="what to do when the ranks stand still", zh="各 rank 停滞时怎么办"),
     "run/option-hang-after": Text(
@@ -114,6 +114,9 @@ torchrun 和普通 python 命令由 headway 直接启动，其余命令仍用自
         zh_hint="等待空闲：--when-free {wanted}",
     ),
     "run/no-such-gpu": Text(en="there is no GPU {name}; {here} are here", zh="没有 GPU {name}；本机共 {here} 块"),
+    "run/gpu-twice": Text(
+        en="GPU {name} is named twice", zh="GPU {name} 写了两次", en_hint="name each once", zh_hint="每块只写一次"
+    ),
     "run/gpu-claimed": Text(
         en="GPU {name} is held by another run ({holder})",
         zh="GPU {name} 正被另一个训练占用（{holder}）",
@@ -122,6 +125,10 @@ torchrun 和普通 python 命令由 headway 直接启动，其余命令仍用自
     ),
     "run/waiting": Text(
         en="waiting for {wanted} free GPUs; held: {holders}", zh="等待 {wanted} 块空闲 GPU；占用情况：{holders}"
+    ),
+    "run/progress": Text(
+        en="step {step}, loss {loss}, {rate} steps/s, {left} left",
+        zh="第 {step} 步，loss {loss}，{rate} 步/秒，剩余 {left}",
     ),
     "run/lines-skipped": Text(en="… {num} more lines, all in the log", zh="……另有 {num} 行，均在日志中"),
     "run/restart": Text(en="restarting after rank {rank}: {text}", zh="rank {rank} 出错，重新启动：{text}"),

@@ -29,6 +29,14 @@ def test_at_least_95_percent_of_the_labelled_lines_are_right_in_every_field():
     assert len(wrong) <= 0.05 * len(rows), wrong
 
 
+def test_all_of_our_own_labelled_lines_are_right_in_every_field():
+    text = (Path(__file__).parent / "lines.jsonl").read_text(encoding="utf-8")
+    rows = [json.loads(line) for line in text.splitlines()]
+    assert len(rows) >= 90
+    wrong = {row["id"]: found for row in rows if (found := judge()(row, strict=True))}
+    assert not wrong
+
+
 def test_the_judge_sees_a_wrong_field():
     row = {
         "text": "torchrun --nproc_per_node=2 t.py",

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from headway.adopt import check, hide_secrets, parse_version, understand, write_clean
+from headway.adopt.secrets import find_exposed
 from headway.messages import find_text
 
 
@@ -33,14 +34,14 @@ def verdicts(text: str, torch: str = "2.13") -> dict[str, tuple[str, str]]:
         ("TORCH_DIST_USE_NCCL2=1", "2.15", "no_effect", "env-default"),
         ("TORCH_COMPILE=0", "2.13", "no_effect", "env-not-torch"),
         ("OMP_NUM_THREADS=1", "2.13", "no_effect", "env-one-thread"),
-        ("OMP_NUM_THREADS=8", "2.13", "kept", "env-kept"),
+        ("OMP_NUM_THREADS=8", "2.13", "kept", "env-threads"),
         ("NCCL_P2P_DISABLE=1", "2.13", "kept", "env-transport"),
         ("CUDA_LAUNCH_BLOCKING=1", "2.13", "harmful", "env-blocking"),
         ("CUDA_LAUNCH_BLOCKING=0", "2.13", "kept", "env-kept"),
         ("CUDA_HOME=/usr/local/cuda", "2.13", "no_effect", "env-cuda-home"),
         ("MASTER_ADDR=localhost", "2.13", "no_effect", "env-overwritten"),
         ("WORLD_SIZE=2", "2.13", "no_effect", "env-overwritten"),
-        ("WORLD_SIZE=4", "2.13", "contradictory", "env-world-size"),
+        ("WORLD_SIZE=4", "2.13", "contradictory", "env-world-size-lost"),
         ("RANK=0", "2.13", "no_effect", "env-overwritten"),
         ("CUDA_VISIBLE_DEVICES=0", "2.13", "contradictory", "env-too-few-devices"),
         ("CUDA_VISIBLE_DEVICES=0,1,2", "2.13", "no_effect", "env-spare-devices"),
@@ -147,3 +148,10 @@ def test_the_clean_file_is_yaml_that_says_the_same():
 def test_every_finding_has_words_in_both_languages():
     for one in check(understand("export RANK=0\nnohup torchrun --nnodes 2 --max_restarts 2 t.py --token abc")):
         assert find_text(one.code).zh and one.text()
+
+
+def test_a_long_key_on_the_command_line_is_a_secret_and_a_column_is_not():
+    key = "0123456789abcdef0123456789abcdef01234567"
+    (found,) = find_exposed(["--wandb_key", key, "--sort_key", "time", "--image-key=jpg"])
+    assert (found.name, found.variable) == ("--wandb_key", "WANDB_API_KEY")
+    assert [one.variable for one in find_exposed([f"--swanlab-api-key={key}"])] == ["SWANLAB_API_KEY"]

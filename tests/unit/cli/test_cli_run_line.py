@@ -47,6 +47,8 @@ def test_a_plain_line_keeps_the_flags_of_python(tmp_path):
         ["cd /x && torchrun train.py"],
         ["torchrun --nproc_per_node=$GPUS train.py"],
         ["python train.py | tee log"],
+        ["torchrun", "--virtual-local-rank", "--nproc_per_node=2", "train.py"],
+        ["torchrun", "--numa-binding=node", "--nproc_per_node=2", "train.py"],
     ],
 )
 def test_more_than_starting_ranks_here_is_left_to_the_lines_own_launcher(words):
@@ -55,6 +57,11 @@ def test_more_than_starting_ranks_here_is_left_to_the_lines_own_launcher(words):
     with pytest.raises(UsageError) as refused:
         read_line(words, "native")
     assert refused.value.code == "run/not-native"
+
+
+def test_the_id_and_the_role_of_a_torchrun_line_are_kept():
+    read = read_line(["torchrun", "--rdzv-id=77", "--role", "trainer", "train.py"])
+    assert (read.run_id, read.role) == ("77", "trainer")
 
 
 def test_the_original_launcher_can_be_asked_for(tmp_path):

@@ -87,3 +87,20 @@ def test_both_languages_name_the_same_facts(code):
     assert fields[0] == fields[1]
     assert hints[0] == hints[1]
     assert bool(text.en_hint) == bool(text.zh_hint)
+
+
+def test_a_loader_process_that_the_kernel_killed_for_memory_is_no_riddle():
+    text = "DataLoader worker (pid 77) is killed by signal: Killed. "
+    report = {"type": "RuntimeError", "text": text, "traceback": ""}
+    assert classify(report, ExitStatus(code=1, is_oom_kill=True)).kind == "host-oom-kill"
+    assert classify(report, ExitStatus(code=1)).kind == "worker-died"
+    vague = {**report, "text": "DataLoader worker (pid(s) 77) exited unexpectedly"}
+    assert classify(vague, ExitStatus(code=1, is_oom_kill=True)).kind == "host-oom-kill"
+    crashed = {**report, "text": text.replace("Killed", "Segmentation fault")}
+    assert classify(crashed, ExitStatus(code=1, is_oom_kill=True)).kind == "worker-died"
+
+
+def test_errno_11_is_a_limit_on_processes_only_where_a_fork_failed():
+    report = {"type": "BlockingIOError", "text": "[Errno 11] Resource temporarily unavailable", "traceback": "flock(…)"}
+    assert classify(report, ExitStatus(code=1)).kind == "python-exception"
+    assert classify({**report, "traceback": "os.fork()"}, ExitStatus(code=1)).kind == "process-limit"

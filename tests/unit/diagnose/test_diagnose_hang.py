@@ -23,6 +23,8 @@ OUT = {"collective": None, "collectives": 8}
         ({"state": "D", **OUT}, "disk-wait"),
         (OUT, "rank-behind"),
         ({**OUT, "cpu_share": 0.99}, "rank-busy"),
+        ({**OUT, "cpu_share": 0.2}, "rank-busy"),
+        ({**OUT, "state": "R", "cpu_share": 0.0}, "rank-busy"),
         ({**OUT, "stack": ("/x/torch/utils/data/dataloader.py:700 in __next__",)}, "data-stall"),
         ({"collective": "barrier"}, "collective-mismatch"),
         ({"numel": 8}, "collective-mismatch"),

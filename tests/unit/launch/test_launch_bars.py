@@ -27,7 +27,7 @@ def test_windows_line_ends_are_no_bar():
 def test_the_state_of_a_bar_reaches_the_watcher_while_it_is_drawn(tmp_path):
     seen = []
     files = [AppendFile(tmp_path / name, lambda path, err: None) for name in ("own", "merged")]
-    output = RankOutput(0, *files, lambda rank, line: None, lambda rank, state: seen.append(state))
+    output = RankOutput(0, *files, lambda rank, lines: None, lambda rank, state: seen.append(state))
     output.feed(b"\r1/3")
     output.feed(b"\r2/3")
     output.close()

@@ -25,7 +25,7 @@ def test_a_line_without_end_is_cut_and_never_held():
 def test_the_tail_stays_small(tmp_path):
     seen = []
     files = [AppendFile(tmp_path / name, lambda path, err: None) for name in ("own", "merged")]
-    output = RankOutput(3, *files, lambda rank, line: seen.append((rank, line)))
+    output = RankOutput(3, *files, lambda rank, lines: seen.extend((rank, line) for line in lines))
     for number in range(3000):
         output.feed(b"%060d\n" % number)
     output.feed(b"no end")

@@ -14,7 +14,7 @@ from headway.launch.recognise import ProgressReader
         ("iter 10: loss 4.2039, time 12.34ms, mfu 3.10%", 10, None, 4.2039),
         ("step 00010/21400 (0.05%) | loss: 8.125 | lrm: 1.00 | dt: 500ms", 10, 21400, 8.125),
         ("epoch: 1 step: 100, loss is 2.3025", 100, None, 2.3025),
-        ("Epoch [1/5], Step [100/600], Loss: 0.1523", 100, None, 0.1523),
+        ("Epoch [1/5], Step [100/600], Loss: 0.1523", 100, 3000, 0.1523),
         ("Train Epoch: 1 [640/60000 (1%)]\tLoss: 0.234567", 640, None, 0.234567),
         (
             "11/15 10:00:00 - mmengine - INFO - Iter(train) [  50/1000]  lr: 1.0000e-02  eta: 0:10:00  loss: 0.9000",
@@ -80,3 +80,11 @@ def test_no_line_however_strange_takes_long_or_breaks_the_reader():
         b"epoch: " + b"9" * 5000,
     ):
         reader.feed(line)
+
+
+def test_epochs_and_their_steps_give_the_total():
+    reader = ProgressReader()
+    told = reader.feed(b"Epoch [2/10], Step [300/600], Loss: 0.5")
+    assert (told.total, told.loss) == (6000, 0.5)
+    told = ProgressReader().feed(b"Epoch 1/3:  50%|#####     | 10/20 [00:01<00:01, 9.9it/s, loss=0.25]")
+    assert (told.step, told.total) == (10, 60)

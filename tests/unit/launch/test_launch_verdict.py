@@ -152,3 +152,32 @@ def test_the_failure_text_speaks_both_languages():
     )
     assert failure_text(outcome, "zh")[0].startswith("rank 0 在第 9 步之后失败（退出码 1）：ValueError：bad")
     assert failure_text(outcome)[-1] == "ValueError: x"
+
+
+def test_a_limit_on_all_restarts_counts_those_with_progress_too():
+    budget = RestartBudget(2, None, is_total=True)
+    assert [budget.spend(step, None) for step in (5, 9, 12)] == [True, True, False]
+    assert budget.wasted == 0
+
+
+def test_three_restarts_in_a_row_without_progress_are_enough_however_many_are_left():
+    budget = RestartBudget(100, None, is_total=True)
+    assert [budget.spend(5, None) for _ in range(4)] == [True, True, True, False]
+    assert budget.wasted == 3
+
+
+def test_the_wait_doubles_without_progress_and_is_none_after_it():
+    budget = RestartBudget(100, None, is_total=True)
+    waits = []
+    for step in (5, 5, 5, 8):
+        budget.spend(step, None)
+        waits.append(budget.wait_s())
+    assert waits == [0.0, 1.0, 2.0, 0.0]
+
+
+def test_preemptions_waste_nothing_and_have_a_limit_of_their_own():
+    budget = RestartBudget(1, None, is_total=True)
+    assert all(budget.spend(5, None, is_preempted=True) for _ in range(20))
+    assert (budget.wasted, budget.wait_s()) == (0, 2.0)
+    assert not budget.spend(5, None, is_preempted=True)
+    assert not RestartBudget(0, None, is_total=True).spend(5, None, is_preempted=True)

@@ -12,7 +12,7 @@ from headway.adopt.launchers.accelerate import read_accelerate
 from headway.adopt.launchers.deepspeed import read_deepspeed
 from headway.adopt.launchers.mindspore import read_launcher_script, read_msrun
 from headway.adopt.launchers.mm import read_dist, read_slurm
-from headway.adopt.launchers.mpi import read_horovod, read_mpirun
+from headway.adopt.launchers.mpi import behind_mpirun, read_horovod, read_mpirun
 from headway.adopt.launchers.others import (
     make_ray,
     read_by_variables,
@@ -36,16 +36,17 @@ _BY_NAME: Mapping[str, Reader] = {
     "ds": read_deepspeed,
     "composer": read_composer,
     "horovodrun": read_horovod,
-    "mpirun": read_mpirun,
-    "mpiexec": read_mpirun,
-    "mpiexec.hydra": read_mpirun,
-    "orterun": read_mpirun,
+    "mpirun": lambda command: _read_mpirun(command),
+    "mpiexec": lambda command: _read_mpirun(command),
+    "mpiexec.hydra": lambda command: _read_mpirun(command),
+    "orterun": lambda command: _read_mpirun(command),
     "msrun": read_msrun,
     "fleetrun": read_paddle,
 }
 _BY_TWO: Mapping[tuple[str, str], Reader] = {
     ("accelerate", "launch"): read_accelerate,
     ("colossalai", "run"): read_colossal,
+    ("torchpack", "dist-run"): lambda command: replace(read_horovod(command), launcher="other"),
 }
 _BY_MODULE: Mapping[str, Reader] = {
     "torch.distributed.run": _BY_NAME["torchrun"],
@@ -113,6 +114,15 @@ def recognise(command: Command) -> Launch | None:
     return _read_program(command, first)
 
 
+def _read_mpirun(command: Command) -> Launch:
+    """Read mpirun; where it starts one launcher a node, as srun is used too, that launcher makes the ranks."""
+    inner = behind_mpirun(command)
+    launch = recognise(inner) if inner.words else None
+    if launch is not None and launch.launcher in ("torchrun", "torch.distributed.launch", "accelerate", "deepspeed"):
+        return replace(launch, wrappers=(*command.wrappers, "mpirun"))
+    return read_mpirun(command)
+
+
 def _command_name(word: Said) -> str:
     """Return the program's own name: of a path, or of `$(which torchrun)`."""
     match = re.fullmatch(r"(?:\$\(|`)\s*(?:which|command -v|type -p)\s+([\w.-]+)\s*(?:\)|`)", word.text)
@@ -157,6 +167,8 @@ def _read_python(command: Command) -> Launch | None:
         return _BY_MODULE[name](inner)
     if is_module and name == "accelerate.commands.accelerate_cli" and len(rest) > 1 and rest[1].text == "launch":
         return read_accelerate(inner.behind(1))
+    if is_module and name == "colossalai.cli" and len(rest) > 1 and rest[1].text == "run":
+        return read_colossal(inner.behind(1))
     if is_module and name in ("llamafactory.cli", "swift.cli.main") and len(rest) > 1:
         launcher = name.partition(".")[0]
         return read_by_variables(inner.behind(1), launcher, f"{name} {rest[1].text}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from headway.adopt.command import Command
@@ -56,12 +57,24 @@ _MPI = flags(
 
 def read_horovod(command: Command) -> Launch:
     """Read the words behind horovodrun."""
-    return _read(command, "horovod", read_options(command.words, _HOROVOD))
+    return _read(command, "horovod", read_options(_join_hosts(command.words), _HOROVOD))
 
 
 def read_mpirun(command: Command) -> Launch:
     """Read the words behind mpirun and mpiexec."""
-    found = read_options(command.words, _MPI)
+    command, found = _split(command)
+    return _read(command, "mpirun", found)
+
+
+def behind_mpirun(command: Command) -> Command:
+    """Return the command that mpirun starts on every slot."""
+    command, found = _split(command)
+    return command.with_words(found.rest)
+
+
+def _split(command: Command) -> tuple[Command, Options]:
+    """Return mpirun's own flags, and the command with the environment they pass on."""
+    found = read_options(_join_hosts(command.words), _MPI)
     env, names = dict(command.env), set(command.names)
     for flag in ("x", "genv", "env"):
         for given in found.given.get(flag, []):
@@ -70,7 +83,20 @@ def read_mpirun(command: Command) -> Launch:
                 env[name] = given.tail(len(name) + 1)
             elif name not in env:
                 names.add(name)
-    return _read(replace(command, env=env, names=frozenset(names)), "mpirun", found)
+    return replace(command, env=env, names=frozenset(names)), found
+
+
+def _join_hosts(words: Sequence[Said]) -> tuple[Said, ...]:
+    """Mend `-H a:8, b:8`: the blank behind the comma is a slip."""
+    joined: list[Said] = []
+    is_list = False
+    for word in words:
+        if is_list and joined[-1].text.endswith(","):
+            joined[-1] = Said(joined[-1].text + word.text, joined[-1].names | word.names)
+            continue
+        is_list = bool(joined) and joined[-1].text in ("-H", "-host", "--host", "--hosts", "-hosts")
+        joined.append(word)
+    return tuple(joined)
 
 
 def _read(command: Command, launcher: str, found: Options) -> Launch:

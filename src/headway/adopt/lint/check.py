@@ -14,7 +14,9 @@ def check(meaning: Meaning, *, torch: Version | None = None) -> list[Finding]:
     """Return a verdict for every exported variable, every launch and every slip."""
     settings = tuple(one for one in meaning.settings if one.is_exported)
     values = {one.name: one.value for one in settings}
-    context = Context(launches=meaning.launches, settings=settings, torch=torch, values=values)
+    context = Context(
+        launches=meaning.launches, settings=settings, torch=torch, values=values, announced=meaning.announced
+    )
     found = [judge(setting, context) for setting in dict.fromkeys(settings)]
     for launch in meaning.launches:
         found.extend(judge_launch(launch, context))

@@ -34,6 +34,8 @@ class Context:
     """None: not known, so that rules for one version name it."""
     values: Mapping[str, str] = field(default_factory=dict)
     """Last known value of each variable."""
+    announced: tuple[str, ...] = ()
+    """What the text tells its reader."""
 
     def by_launcher(self, *names: str) -> tuple[Launch, ...]:
         """Return the launches of some launchers."""

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from headway.adopt.finding import Finding, Verdict
 from headway.adopt.lint.context import TORCHRUN_LIKE, Context
 from headway.adopt.record import Launch
 from headway.adopt.secrets import find_exposed
+
+_TRAINING = re.compile(r"训练|\btrain", re.IGNORECASE)
+_NOT_TRAINING = frozenset({"predict", "eval", "evaluate", "infer", "inference", "test", "val"})
+_PREDICTS_BY_DEFAULT = "config_data_action_head.json"
+"""Config of LayoutMaster, whose train.py predicts where no mode is given."""
 
 
 def judge_launch(launch: Launch, context: Context) -> list[Finding]:
@@ -38,6 +45,7 @@ def _problems(launch: Launch, context: Context) -> Iterator[Finding]:
     restarts = launch.options.get("max_restarts", "0")
     if launch.launcher in TORCHRUN_LIKE and restarts.isdigit() and int(restarts[:6]) > 0:
         yield _find(launch, "harmful", "adopt/launch-restarts", count=restarts)
+    yield from _mode(launch, context)
     yield from _secrets(launch)
     if launch.unresolved:
         yield _find(launch, "kept", "adopt/launch-open", names=", ".join(sorted(launch.unresolved)))
@@ -71,6 +79,20 @@ def _layout(launch: Launch) -> Iterator[Finding]:
     total, ranks, count = launch.world_size, launch.nproc_per_node, launch.nnodes
     if isinstance(total, int) and isinstance(ranks, int) and isinstance(count, int) and ranks * count != total:
         yield _find(launch, "contradictory", "adopt/total-disagrees", total=total, ranks=ranks, nodes=count)
+
+
+def _mode(launch: Launch, context: Context) -> Iterator[Finding]:
+    """A training script that is started to do something else, under a banner that says training."""
+    words = [part for word in launch.args for part in word.split("=", 1)]
+    mode = next((after for word, after in pairwise(words) if word == "--mode"), None)
+    entry = launch.entry.name.rpartition("/")[2] if launch.entry else ""
+    if "train" not in entry:
+        return
+    says_training = any(_TRAINING.search(text) for text in context.announced)
+    if mode in _NOT_TRAINING and says_training:
+        yield _find(launch, "contradictory", "adopt/launch-predicts", mode=mode, entry=entry)
+    elif mode is None and entry == "train.py" and _PREDICTS_BY_DEFAULT in words:
+        yield _find(launch, "harmful", "adopt/launch-no-mode", entry=entry)
 
 
 def _secrets(launch: Launch) -> Iterator[Finding]:

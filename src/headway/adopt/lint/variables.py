@@ -117,6 +117,10 @@ def _not_torch(setting: Setting, context: Context) -> Finding:
 def _threads(setting: Setting, context: Context) -> Finding | None:
     if setting.value == "1" and not context.is_plain_python:
         return find(setting, "no_effect", "adopt/env-one-thread")
+    ranks = max((one.nproc_per_node for one in context.launches if isinstance(one.nproc_per_node, int)), default=1)
+    if setting.value.isdigit() and ranks > 1:
+        total = int(setting.value) * ranks
+        return find(setting, "kept", "adopt/env-threads", value=setting.value, ranks=ranks, total=total)
     return None
 
 
@@ -142,7 +146,7 @@ def _world_size(setting: Setting, context: Context) -> Finding | None:
         ranks = launch.nproc_per_node
         count = launch.nnodes if isinstance(launch.nnodes, int) else 1
         if said is not None and isinstance(ranks, int) and ranks * count != said:
-            return find(setting, "contradictory", "adopt/env-world-size", said=said, ranks=ranks * count)
+            return find(setting, "contradictory", "adopt/env-world-size-lost", said=said, ranks=ranks * count)
     if context.is_plain_python:
         started = len(context.launches)
         if said is not None and started != said:

@@ -1,7 +1,8 @@
-"""The hook itself: where this rank is, which collective it is in, what it died of. Stdlib only, no thread, no output.
+"""The hook itself: where this rank is, which collective it is in, what it died of. Stdlib only, no output.
 
 The page: the first 512 bytes as in headway's own heartbeat (phase and steps), then the hook's part. One writer, this
-process; readers see whole 8-byte numbers. A write costs about a microsecond.
+process; readers see whole 8-byte numbers. A write costs about a microsecond. Once torch has a process group, one thread
+sleeps on a socket: it is asked for the flight recorder when the ranks stand still and the main thread cannot answer.
 """
 
 import atexit
@@ -29,6 +30,7 @@ WORDS = (
 COLLECTIVES = WORDS.split()
 TEXT_CHARS = 8000
 TRACEBACK_CHARS = 20000
+FLIGHT_ENTRIES = 8
 
 
 def stack_signal():
@@ -50,6 +52,8 @@ class Page:
         self.numel_before = -1
         self.numels = {}
         self.name = b""
+        self.flight = os.path.join(os.path.dirname(path), f"flight-{attempt}.json")
+        self.is_answering = False
         self.is_live = True
         self.write()
 
@@ -78,10 +82,25 @@ class Page:
 
 
 def start():
-    """Claim the rank of this process; a process started by one that has claimed it does nothing."""
-    rank = next((os.environ[name] for name in RANK_NAMES if os.environ.get(name, "").isdigit()), None)
-    if rank is None or os.environ.get("HEADWAY_HOOK_CLAIMED") == rank:
+    """Claim the rank of this process; a process started by one that has claimed it does nothing.
+
+    A program that starts its other ranks by itself gives each of them a number of its own.
+    """
+    sys.meta_path.insert(0, Finder(None, {"multiprocessing.util": watch_temps}))
+    claimed = os.environ.get("HEADWAY_HOOK_CLAIMED")
+    if claimed is not None and not os.environ.get("HEADWAY_HOOK_FAMILY"):
         return
+    names = RANK_NAMES if claimed is None else (*RANK_NAMES[1:], "LOCAL_RANK")
+    rank = next((os.environ[name] for name in names if os.environ.get(name, "").isdigit()), None)
+    if rank is None and claimed is None and os.environ.get("HEADWAY_HOOK_FAMILY"):
+        # A launcher, a tool, or a script on its own: whoever makes an optimizer trains.
+        sys.meta_path.insert(0, Finder(None, {"torch.optim.optimizer": claim_by_training}))
+    if rank is not None and claimed != rank:
+        claim(rank)
+
+
+def claim(rank):
+    """Be that rank from here on; return the page."""
     folder = os.path.join(os.environ["HEADWAY_HOOK_RUN"], "ranks", rank)
     os.makedirs(folder, exist_ok=True)
     attempt = int(os.environ["HEADWAY_HOOK_ATTEMPT"])
@@ -102,7 +121,56 @@ def start():
 
     sys.excepthook = excepthook
     atexit.register(say_end, page, report)
-    sys.meta_path.insert(0, Finder(page))
+    sys.meta_path.insert(0, Finder(page, dict(WATCHED)))
+    return page
+
+
+def claim_by_training(module, _):
+    """Be rank 0 at the first optimizer, if no other process without a rank has been faster."""
+    own = module.Optimizer.__init__
+
+    @functools.wraps(own)
+    def init(self, *args, **kwargs):
+        module.Optimizer.__init__ = own
+        try:
+            if is_first():
+                watch_optimizers(module, claim("0"))
+        except Exception as err:  # border: the script comes first
+            sys.stderr.write(f"[headway] the hook is off in this process: {err!r}\n")
+        return module.Optimizer.__init__(self, *args, **kwargs)
+
+    module.Optimizer.__init__ = init
+
+
+def is_first():
+    folder = os.path.join(os.environ["HEADWAY_HOOK_RUN"], "ranks", "0")
+    os.makedirs(folder, exist_ok=True)
+    try:
+        os.close(os.open(os.path.join(folder, "taken-" + os.environ["HEADWAY_HOOK_ATTEMPT"]), os.O_CREAT | os.O_EXCL))
+    except OSError:
+        return False
+    return True
+
+
+def watch_temps(module, _):
+    """Note the temporary folder that multiprocessing makes for sockets: a killed process cannot remove it any more."""
+    own = module.get_temp_dir
+    noted = set()
+
+    @functools.wraps(own)
+    def get_temp_dir():
+        path = own()
+        if path not in noted:
+            noted.add(path)
+            try:
+                place = os.path.join(os.environ["HEADWAY_HOOK_RUN"], "ranks", "temps")
+                with open(place, "a", encoding="utf-8", errors="surrogateescape") as file:
+                    file.write(path + "\n")
+            except (OSError, KeyError):
+                pass  # a full disk: the folder stays behind
+        return path
+
+    module.get_temp_dir = get_temp_dir
 
 
 def say_end(page, report):
@@ -151,12 +219,8 @@ def without_us(traceback, kind, value, trace):
 class Finder:
     """Waits for two modules of torch to be imported, without ever importing them."""
 
-    def __init__(self, page):
-        self.page = page
-        self.waiting = {
-            "torch.distributed.distributed_c10d": watch_collectives,
-            "torch.optim.optimizer": watch_optimizers,
-        }
+    def __init__(self, page, waiting):
+        self.page, self.waiting = page, waiting
 
     def find_spec(self, name, path=None, target=None):
         watch = self.waiting.pop(name, None)
@@ -194,6 +258,63 @@ def watch_collectives(module, page):
     for name in COLLECTIVES:
         if hasattr(module, name):
             setattr(module, name, watched(getattr(module, name), name, page))
+    begin = module.init_process_group
+
+    @functools.wraps(begin)
+    def init_process_group(*args, **kwargs):
+        group = begin(*args, **kwargs)
+        listen(page)
+        return group
+
+    module.init_process_group = init_process_group
+
+
+def listen(page):
+    """Begin to answer, once a process; an abstract socket leaves no file, and its name ends with the process."""
+    if page.is_answering or not page.is_live or not sys.platform.startswith("linux"):
+        return
+    import _thread
+    import socket
+
+    ask = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        ask.bind(f"\0headway-ask-{page.pid}")
+        _thread.start_new_thread(answer, (ask, page))
+    except OSError:
+        ask.close()
+        return
+    page.is_answering = True
+
+
+def answer(ask, page):
+    while True:
+        ask.recv(16)
+        try:
+            told = read_flight()
+        except Exception as err:  # border: another version of torch; the script comes first
+            told = {"error": repr(err)}
+        told["pid"], told["monotonic_ns"] = page.pid, time.monotonic_ns()
+        try:
+            with open(page.flight + ".tmp", "w", encoding="utf-8") as file:
+                json.dump(told, file)
+            os.replace(page.flight + ".tmp", page.flight)
+        except OSError:
+            pass  # a full disk: the table has one column less
+
+
+def read_flight():
+    """Return the state of every process group and the last collectives, as torch's own recorder has them in JSON."""
+    module = sys.modules["torch._C._distributed_c10d"]
+    groups, entries = {}, []
+    for name in ("_dump_fr_trace_json", "_dump_nccl_trace_json"):
+        dump = getattr(module, name, None)
+        if dump is None:
+            continue
+        told = json.loads(dump(True, False))
+        groups.update(told.get("pg_status") or {})
+        for entry in (told.get("entries") or [])[-FLIGHT_ENTRIES:]:
+            entries.append({key: value for key, value in entry.items() if key != "frames"})
+    return {"groups": groups, "entries": entries}
 
 
 def watched(function, name, page):
@@ -253,3 +374,9 @@ def watch_optimizers(module, page):
         page.write()
 
     module.register_optimizer_step_post_hook(stepped)
+
+
+WATCHED = {
+    "torch.distributed.distributed_c10d": watch_collectives,
+    "torch.optim.optimizer": watch_optimizers,
+}
