@@ -1,0 +1,355 @@
+"""Texts of the Atlas recipe."""
+
+from __future__ import annotations
+
+from headway.messages import Text
+
+TEXTS: dict[str, Text] = {
+    "atlas/patches": Text(
+        en="an image of {size} pixels does not divide into patches of {patch}",
+        zh="{size} 像素的图像无法平分为边长 {patch} 的图块",
+        en_hint="set task.image_size={near}",
+        zh_hint="设 task.image_size={near}",
+    ),
+    "atlas/dense-width": Text(
+        en="task.vggt_dense_width={width} is not a multiple of 8, which half of it needs for its map of places",
+        zh="task.vggt_dense_width={width} 不是 8 的倍数，而位置编码要用到它的一半",
+        en_hint="set task.vggt_dense_width={near}",
+        zh_hint="设 task.vggt_dense_width={near}",
+    ),
+    "atlas/heads": Text(
+        en="{key}={heads} does not divide a width of {width} as it must",
+        zh="{key}={heads} 无法按要求平分宽度 {width}",
+        en_hint="set {key} to one of {ways}",
+        zh_hint="将 {key} 设为以下之一：{ways}",
+    ),
+    "atlas/whiten-trained": Text(
+        en="task.whiten=true needs features that stand still, and task.freeze_vggt=false lets them move",
+        zh="task.whiten=true 要求特征保持不变，而 task.freeze_vggt=false 会让特征随训练改变",
+        en_hint="set task.whiten=false, or task.freeze_vggt=true",
+        zh_hint="设 task.whiten=false，或设 task.freeze_vggt=true",
+    ),
+    "atlas/no-muon": Text(
+        en="optimizer.name=muon has no rates for Atlas",
+        zh="Atlas 没有为 optimizer.name=muon 准备学习率",
+        en_hint="set optimizer.name=adamw",
+        zh_hint="设 optimizer.name=adamw",
+    ),
+    "atlas/batch-meaning": Text(
+        en="data.batch_size={per_device} is for each GPU: {per_device} × {ranks} GPUs × accumulation {accumulation} = "
+        "{total} a step, not the {usual} of batch_size {guide} on as many GPUs",
+        zh="data.batch_size={per_device} 是每张 GPU 的批次：{per_device} × {ranks} 张 GPU × 累积 {accumulation} = "
+        "每步 {total}，并不等于 batch_size {guide} 在同样多 GPU 上的 {usual}",
+        en_hint="for {usual} a step set data.batch_size={same} training.gradient_accumulation_steps={turns}",
+        zh_hint="若要每步 {usual}，设 data.batch_size={same} training.gradient_accumulation_steps={turns}",
+    ),
+    "atlas/rate-meaning": Text(
+        en="the rate is {rate}; {base} scaled by GPUs alone, as the guide does it, is {by_gpus}, and scaled by the "
+        "samples of a step ({total} against {guide}) {by_samples}",
+        zh="学习率为 {rate}；按指南只随 GPU 数缩放 {base} 得 {by_gpus}，"
+        "按每步样本数（{total} 比 {guide}）缩放得 {by_samples}",
+        en_hint="set lr.base_batch={one_gpu} for the first, lr.base_batch={guide} for the second",
+        zh_hint="前者设 lr.base_batch={one_gpu}，后者设 lr.base_batch={guide}",
+    ),
+    "atlas/encoders-too-large": Text(
+        en="the encoders alone need {need} on each GPU, and the smallest has {have}; more GPUs do not make it less, as "
+        "each holds all of them",
+        zh="仅编码器在每张 GPU 上就需要 {need}，而最小的一张只有 {have}；增加 GPU 不会减少占用，因为每张都保存全部权重",
+        en_hint="set task.freeze_vggt=true task.freeze_lang_encoder=true, or parallel.strategy=fsdp",
+        zh_hint="设 task.freeze_vggt=true task.freeze_lang_encoder=true，或设 parallel.strategy=fsdp",
+    ),
+    "atlas/no-weights": Text(
+        en="{key}={name} is not on this disk, and the small built-in encoders are switched off",
+        zh="本机没有 {key}={name} 的权重，而小型内置编码器已关闭",
+        en_hint="fetch the weights and set {key} to their folder, or set task.builtin_encoders=true",
+        zh_hint="下载权重并将 {key} 设为其目录，或设 task.builtin_encoders=true",
+    ),
+    "atlas/stands-in": Text(
+        en="{key}={name} is not on this disk; the small built-in encoder stands in for it",
+        zh="本机没有 {key}={name} 的权重，改用小型内置编码器",
+    ),
+    "atlas/not-safetensors": Text(
+        en="there are no safetensors weights at {path}",
+        zh="{path} 处没有 safetensors 权重",
+        en_hint="set task.vggt_checkpoint to a .safetensors file or a folder with model.safetensors; no pickle is read",
+        zh_hint="将 task.vggt_checkpoint 设为 .safetensors 文件或含 model.safetensors 的目录；不会读取 pickle 文件",
+    ),
+    "atlas/other-weights": Text(
+        en="{file} holds {have} tensors and this VGGT has {want}; the first that does not match is {name}",
+        zh="{file} 含 {have} 个张量，而此处的 VGGT 有 {want} 个；首个不匹配的是 {name}",
+        en_hint="leave task.vggt_* at the sizes of the weights (the defaults are VGGT-1B), or name other weights",
+        zh_hint="让 task.vggt_* 与权重的大小一致（默认值即 VGGT-1B），或换用其他权重",
+    ),
+    "atlas/no-transformers": Text(
+        en="the encoder in {folder} needs the package transformers, and it is not installed",
+        zh="{folder} 中的编码器需要软件包 transformers，但尚未安装",
+        en_hint="run: pip install transformers",
+        zh_hint="运行：pip install transformers",
+    ),
+    "atlas/missing-library": Text(
+        en="{package} is not installed, and Atlas' data needs it",
+        zh="没有安装 {package}，而 Atlas 的数据需要它",
+        en_hint="run: pip install 'headway[atlas]'",
+        zh_hint="运行：pip install 'headway[atlas]'",
+    ),
+    "atlas/no-episodes": Text(
+        en="there is no episode in {folder}: neither {split}/episode_000000 nor a .hdf5 file",
+        zh="{folder} 中没有回合：既没有 {split}/episode_000000，也没有 .hdf5 文件",
+        en_hint="set task.data_dir to the folder above {split}, or to LIBERO's files, or try task.synthetic=true",
+        zh_hint="将 task.data_dir 设为 {split} 的上一级目录或 LIBERO 文件所在目录，或先试 task.synthetic=true",
+    ),
+    "atlas/few-episodes": Text(
+        en="{folder} holds {have} episodes and {held} of them are held out; at least one is needed on each side",
+        zh="{folder} 中有 {have} 个回合，其中留作验证的有 {held} 个；两边各至少需要一个",
+        en_hint="add episodes (two of a task), or set task.val_split to a folder of held-out ones",
+        zh_hint="增加回合（每个任务两个），或将 task.val_split 设为留作验证的回合所在目录",
+    ),
+    "atlas/only-synthetic": Text(
+        en="{folder} holds scripted episodes, and this run asks for real ones",
+        zh="{folder} 中是脚本生成的回合，而本次训练要求真实数据",
+        en_hint="set task.data_dir to real episodes, or say that these will do: task.synthetic=true",
+        zh_hint="将 task.data_dir 指向真实回合；如果脚本数据即可，加上：task.synthetic=true",
+    ),
+    "atlas/frames": Text(
+        en="{folder} has {have} pictures of the {camera} camera and {rows} actions",
+        zh="{folder} 中 {camera} 相机有 {have} 张图像，而动作有 {rows} 行",
+        en_hint="every action needs one picture of each camera; without a wrist camera set task.use_wrist_camera=false",
+        zh_hint="每个动作需要每个相机各一张图像；没有腕部相机时设 task.use_wrist_camera=false",
+    ),
+    "atlas/no-actions": Text(
+        en="{folder} has neither actions.parquet nor actions.csv",
+        zh="{folder} 中既没有 actions.parquet，也没有 actions.csv",
+        en_hint="put one of them there, 7 columns and one row a frame, or take the episode out",
+        zh_hint="放入其中之一：7 列，每帧一行；或移除该回合",
+    ),
+    "atlas/bad-actions": Text(
+        en="the actions of {file} are {have} numbers, and each needs {want}",
+        zh="{file} 的动作为 {have} 个数，而每个动作需要 {want} 个",
+        en_hint="an action is dx, dy, dz, three rotations and the gripper, one row a frame",
+        zh_hint="一个动作为 dx、dy、dz、三个旋转和夹爪，每帧一行",
+    ),
+    "atlas/not-finite": Text(
+        en="row {row} of the actions of {file} is not a finite number",
+        zh="{file} 的动作第 {row} 行不是有限的数",
+        en_hint="repair {file}, or take the episode out",
+        zh_hint="修复 {file}，或移除该回合",
+    ),
+    "atlas/no-instruction": Text(
+        en="{folder} has no instruction, neither in language_task.txt nor in metadata.json",
+        zh="{folder} 中没有指令：language_task.txt 和 metadata.json 里都没有",
+        en_hint="write the instruction into language_task.txt; a placeholder would teach the model no language",
+        zh_hint="把指令写入 language_task.txt；用占位文字训练，模型学不到语言",
+    ),
+    "atlas/bad-file": Text(
+        en="{file} cannot be read as it should: {why}",
+        zh="无法正常读取 {file}：{why}",
+        en_hint="fetch {file} again, or take it out of the folder",
+        zh_hint="重新获取 {file}，或把它移出该目录",
+    ),
+    "atlas/bad-index": Text(
+        en="{file} cannot be read: {why}",
+        zh="无法读取 {file}：{why}",
+        en_hint="remove the folder {folder}; the next start makes it again",
+        zh_hint="删除目录 {folder}；下次启动时会重新生成",
+    ),
+    "atlas/not-prepared": Text(
+        en="the episodes in {folder} have not been looked through for this run, or have changed since they were",
+        zh="{folder} 中的回合尚未为本次训练建立索引，或之后又有改动",
+        en_hint="start the run with headway train or headway resume, which prepare the data first",
+        zh_hint="用 headway train 或 headway resume 启动，它们会先准备数据",
+    ),
+    "atlas/cannot-write": Text(
+        en="data cannot be prepared in {folder}: {why}",
+        zh="无法在 {folder} 中准备数据：{why}",
+        en_hint="set task.cache_dir (and for synthetic data task.data_dir) to a folder you can write to",
+        zh_hint="将 task.cache_dir（合成数据还有 task.data_dir）设为可写的目录",
+    ),
+    "atlas/waiting": Text(
+        en="another process is preparing the data in {folder}; waiting for it",
+        zh="另一个进程正在准备 {folder} 中的数据，等待其完成",
+    ),
+    "atlas/making-episodes": Text(
+        en="making scripted episodes in {folder}",
+        zh="正在 {folder} 中生成脚本回合",
+    ),
+    "atlas/reading-episodes": Text(
+        en="looking through {files} files in {folder}",
+        zh="正在读取 {folder} 中的 {files} 个文件",
+    ),
+    "atlas/prepared": Text(
+        en="{train} episodes ({frames} frames) to train on, {val} held out",
+        zh="训练回合 {train} 个（{frames} 帧），留作验证 {val} 个",
+    ),
+    "atlas/encoding": Text(
+        en="frozen encoders have seen {done} of {frames} frames; this is done once",
+        zh="冻结的编码器已处理 {done} / {frames} 帧；只需做一次",
+    ),
+    "atlas/no-such-episode": Text(
+        en="there is no held-out episode {episode}; they are 0 to {last}",
+        zh="没有编号为 {episode} 的验证回合；编号为 0 到 {last}",
+        en_hint="set episode={last} or less",
+        zh_hint="将 episode 设为 {last} 或更小",
+    ),
+    "atlas/predicted": Text(
+        en='{frames} frames under "{said}": pose L1 {l1}, gripper as the teacher\'s in {gripper} of them',
+        zh="指令“{said}”下的 {frames} 帧：位姿 L1 {l1}，夹爪与示范一致的比例 {gripper}",
+    ),
+    "atlas/ignored-hub": Text(
+        en="nothing is downloaded while training: fetch the data, then set data.data_dir; a token belongs in HF_TOKEN",
+        zh="训练时不会下载任何内容：先下载数据并设置 data.data_dir；令牌应放在 HF_TOKEN 中",
+    ),
+    "atlas/ignored-later": Text(
+        en="this belongs to a later version of the original; here one frame gives one action of 7 numbers",
+        zh="这属于原项目之后的版本；此处一帧给出一个 7 维动作",
+    ),
+    "atlas/ignored-log": Text(
+        en="every step is in the run directory, and its log is there too",
+        zh="每一步都记录在训练目录中，日志也在那里",
+    ),
+    "atlas/ignored-tracker": Text(
+        en="no tracker asks for a login here: metrics are in the run directory, `headway export` hands them on",
+        zh="这里不需要登录任何跟踪平台：指标保存在训练目录中，可用 headway export 导出",
+    ),
+    "atlas/ignored-resume": Text(
+        en="a run goes on from its newest verified checkpoint: headway resume RUN",
+        zh="训练会从最新的、通过校验的检查点继续：headway resume RUN",
+    ),
+    "atlas/guide-no-config": Text(
+        en="there is no config {path}; in atlas/configs there is: {known}",
+        zh="没有配置文件 {path}；atlas/configs 中有：{known}",
+        en_hint="set --config to one of them",
+        zh_hint="将 --config 设为其中之一",
+    ),
+    "atlas/guide-odd-flag": Text(
+        en="{flag} is no flag of this script; it knows {known}",
+        zh="脚本没有 {flag} 这个参数；可用的有：{known}",
+        en_hint="write settings as key=value, such as training.num_epochs=10",
+        zh_hint="设置项写成 key=value，例如 training.num_epochs=10",
+    ),
+    "atlas/guide-no-value": Text(
+        en="{flag} has no value",
+        zh="{flag} 缺少取值",
+        en_hint="write {flag}=…",
+        zh_hint="写成 {flag}=…",
+    ),
+    "atlas/guide-no-checkpoint": Text(
+        en="there is no checkpoint {path}; beside it there is: {known}",
+        zh="没有检查点 {path}；同一目录中有：{known}",
+        en_hint="name one of them; epochs count from 0",
+        zh_hint="改为其中之一；轮次从 0 开始计数",
+    ),
+    "atlas/guide-foreign": Text(
+        en="{path} was not written by a run here, so nothing tells which run and step to go on from",
+        zh="{path} 不是由这里的训练写出的，无法得知应从哪次训练的哪一步继续",
+        en_hint="name a .pt file of this project, or type: headway resume RUN",
+        zh_hint="改用本项目写出的 .pt 文件，或运行：headway resume RUN",
+    ),
+    "atlas/guide-run-gone": Text(
+        en="{path} comes from the run {run}, which is not there; the file alone holds weights, not the optimizer",
+        zh="{path} 来自训练 {run}，但该目录已不存在；文件本身只有权重，没有优化器状态",
+        en_hint="bring the run directory back, or start anew without --resume",
+        zh_hint="恢复该训练目录，或去掉 --resume 重新开始",
+    ),
+    "atlas/guide-split": Text(
+        en="--split {split}: only the held-out episodes are measured, training ones would show memory",
+        zh="--split {split}：只在留作验证的回合上评估；用训练回合只会测出记忆",
+        en_hint="set --split val",
+        zh_hint="设 --split val",
+    ),
+    "atlas/guide-evaluates": Text(
+        en="measuring {path} of {run} on the held-out episodes",
+        zh="在留作验证的回合上评估 {path}（训练 {run}）",
+    ),
+    "atlas/guide-saved": Text(
+        en="saved checkpoint: {path} (step {step})",
+        zh="已保存检查点：{path}（第 {step} 步）",
+    ),
+    "atlas/guide-end": Text(
+        en="training ended with exit code {code}; log: {log}",
+        zh="训练结束，退出码 {code}；日志：{log}",
+    ),
+    "atlas/guide-half-set": Text(
+        en="RANK={rank} and WORLD_SIZE={ranks}: started by hand, every process needs both, as whole numbers",
+        zh="RANK={rank}，WORLD_SIZE={ranks}：手动启动时，每个进程都要有这两个变量，且须为整数",
+        en_hint="unset both for one GPU, or let torchrun set them: torchrun --nproc_per_node=2 atlas/train.py …",
+        zh_hint="单卡训练时取消这两个变量；或交给 torchrun 设置：torchrun --nproc_per_node=2 atlas/train.py …",
+    ),
+    "atlas/guide-rank-range": Text(
+        en="RANK={rank}, but with WORLD_SIZE={ranks} ranks are 0 to {last}",
+        zh="RANK={rank}，而 WORLD_SIZE={ranks} 时编号只能是 0 到 {last}",
+        en_hint="give every process its own RANK from 0 to {last}",
+        zh_hint="给每个进程各自的 RANK：0 到 {last}",
+    ),
+    "atlas/guide-rank-twice": Text(
+        en="two processes are RANK={rank} (pid {first} and {second}): exported once, RANK is the same for all of them",
+        zh="有两个进程的 RANK 都是 {rank}（pid {first} 和 {second}）：只 export 一次，所有进程的 RANK 就都相同",
+        en_hint="for r in $(seq 0 {last}); do RANK=$r LOCAL_RANK=$r WORLD_SIZE={ranks} python atlas/train.py … & done; "
+        "or torchrun --nproc_per_node={ranks} atlas/train.py …",
+        zh_hint="for r in $(seq 0 {last}); do RANK=$r LOCAL_RANK=$r WORLD_SIZE={ranks} python atlas/train.py … & done；"
+        "或 torchrun --nproc_per_node={ranks} atlas/train.py …",
+    ),
+    "atlas/guide-ranks-missing": Text(
+        en="WORLD_SIZE={ranks}, but {have} processes are there, and none came for {waited} s; missing: RANK {missing}",
+        zh="WORLD_SIZE={ranks}，但只来了 {have} 个进程，{waited} 秒内没有新的；缺少 RANK {missing}",
+        en_hint="start one process for each RANK, or set WORLD_SIZE={have}",
+        zh_hint="为每个 RANK 各启动一个进程，或设 WORLD_SIZE={have}",
+    ),
+    "atlas/guide-other-world": Text(
+        en="RANK={rank} was told WORLD_SIZE={theirs}, and RANK=0 WORLD_SIZE={ours}",
+        zh="RANK={rank} 的 WORLD_SIZE 为 {theirs}，而 RANK=0 的为 {ours}",
+        en_hint="set the same WORLD_SIZE for all of them",
+        zh_hint="让所有进程的 WORLD_SIZE 相同",
+    ),
+    "atlas/guide-no-first": Text(
+        en="RANK={rank} has waited {waited} s for RANK=0 at this MASTER_ADDR and MASTER_PORT, and there is none",
+        zh="RANK={rank} 按 MASTER_ADDR 和 MASTER_PORT 等待 RANK=0 已 {waited} 秒，但没有该进程",
+        en_hint="start RANK=0 too, with the same MASTER_ADDR and MASTER_PORT",
+        zh_hint="同时启动 RANK=0，并使用相同的 MASTER_ADDR 和 MASTER_PORT",
+    ),
+}
+
+KEYS: dict[str, str] = {
+    "task.mode": "original：保留原版的缺陷（夹爪目标超出输出范围，填充被当作文字）。",
+    "task.freeze_vggt": "不训练 VGGT。",
+    "task.freeze_lang_encoder": "不训练语言编码器。",
+    "task.vggt_checkpoint": "VGGT 的 safetensors 权重文件或目录，或本机 hub 缓存中的名字；不设则用内置编码器。",
+    "task.lang_encoder_name": "hub 格式的 Transformer 目录，或本机 hub 缓存中的名字；不设则用内置编码器。",
+    "task.builtin_encoders": "本机没有上述权重时，改用小型内置编码器。",
+    "task.cache_features": "冻结的编码器只对数据运行一次，结果存到磁盘，训练时直接读取。",
+    "task.image_size": "VGGT 所见图像的边长，须为图块边长的倍数。",
+    "task.use_wrist_camera": "把腕部相机作为第二个视角。",
+    "task.vggt_patch": "图块的边长。",
+    "task.vggt_width": "VGGT 的宽度；聚合后的 token 是其两倍宽。",
+    "task.vggt_heads": "VGGT 的注意力头数。",
+    "task.vggt_vit_depth": "VGGT 图块编码器的层数。",
+    "task.vggt_depth": "VGGT 的交替层对数：先在每个视角内做注意力，再跨所有视角。",
+    "task.vggt_dense_width": "VGGT 深度头和点云头的特征数。",
+    "task.point_stride": "横向和纵向每隔多少像素给 PointNet 一个点。",
+    "task.lang_dim": "内置语言编码器的宽度；来自磁盘的编码器自带宽度。",
+    "task.lang_max_length": "指令最长的 token 数；超出部分截断。",
+    "task.vision_features": "由 VGGT 的 token 得到的特征数。",
+    "task.point_features": "PointNet 各层的宽度。",
+    "task.pose_features": "由相机位姿得到的特征数。",
+    "task.geom_output_dim": "每个视角几何特征的宽度。",
+    "task.fusion_hidden_dim": "融合模块的宽度。",
+    "task.fusion_layers": "融合模块的层数。",
+    "task.fusion_heads": "融合模块的注意力头数。",
+    "task.head_dims": "动作头的宽度。",
+    "task.dropout": "融合模块和动作头的 dropout。",
+    "task.use_pointnet": "读取 VGGT 的点云图。",
+    "task.use_pose": "读取 VGGT 的相机位姿。",
+    "task.whiten": "读取 VGGT 特征之前，按训练集的统计让各方向的方差相同（白化）。",
+    "task.pose_weight": "位姿在损失中的权重。",
+    "task.gripper_weight": "夹爪在损失中的权重。",
+    "task.pose_loss_type": "位姿六个数的损失。",
+    "task.gripper_loss_type": "夹爪的损失。",
+    "task.data_dir": "含 train/episode_000000 等的目录，或含 LIBERO 的 *.hdf5 文件的目录。",
+    "task.cache_dir": "存放由数据生成的索引和特征的目录。",
+    "task.synthetic": "data_dir 中没有回合时，生成一小套合成数据而不是停止。",
+    "task.train_split": "data_dir 中训练回合所在的目录名。",
+    "task.val_split": "data_dir 中留作验证的回合所在的目录名；不设则从训练回合中留出 val_share。",
+    "task.val_share": "没有验证目录时留作验证的回合比例；总是整个回合，从不拆分。",
+    "task.flip_hdf5": "LIBERO 的 HDF5 图像上下颠倒存放，读取时翻正。",
+    "task.trial_episodes": "试跑时脚本抓取环境的回合数；0：不试跑。只有合成数据才有该环境。",
+    "task.trial_steps": "其中一个回合最多的动作数。",
+}

@@ -1,0 +1,14 @@
+"""torchrun --nproc_per_node=8 atlas/train.py --config atlas/configs/train_config.yaml [--resume FILE] [--full-size]"""
+
+import math  # noqa: F401  # for the second rule below
+import os
+import sys
+
+PYTHON = r"@PYTHON@"
+
+# The learning rate: linear rule. More careful: base_lr * math.sqrt(world_size). Not scaled: base_lr.
+base_lr, world_size = 1.0, int(os.environ.get("WORLD_SIZE", "1"))
+effective_lr = base_lr * world_size
+
+own = [f"--lr-factor={effective_lr!r}", *sys.argv[1:]]
+os.execv(PYTHON, [PYTHON, "-P", "-m", "headway", "guide", "atlas", "train", *own])
