@@ -11,7 +11,7 @@ from pydantic_core import PydanticUndefined, to_jsonable_python
 from headway.config.describe import describe_fields
 from headway.config.keys import Keys
 from headway.config.problems import Phrase
-from headway.config.recipe import Recipe
+from headway.config.recipe import SIZED_PRESETS, Recipe
 from headway.config.schema import RunConfig
 from headway.config.secret import mask_secrets
 from headway.config.wanted import read_wanted
@@ -71,7 +71,8 @@ def schema_json(recipe: Recipe) -> dict[str, Any]:
     task = schema["properties"]["task"]
     schema["properties"]["task"] = {"$ref": "#/$defs/Task", "description": task["description"]}
     if recipe.presets:
-        schema["properties"]["preset"] |= {"anyOf": [{"enum": list(recipe.presets)}, {"type": "null"}]}
+        names = list(dict.fromkeys([*recipe.presets, *SIZED_PRESETS]))
+        schema["properties"]["preset"] |= {"anyOf": [{"enum": names}, {"type": "null"}]}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 

@@ -106,6 +106,7 @@ class Layers:
                 "place": str(place),
                 "reason": say(match.key),
                 "reason_code": match.key,
+                "value": node.value if isinstance(node.value, str | int | float) else None,
             }
             self.warnings.append(("config/ignored", facts))
         elif match.kind == "ambiguous":

@@ -12,7 +12,7 @@ from headway.config.keys import Keys
 from headway.config.layers import Layers
 from headway.config.problems import COMMAND_LINE, DEFAULT, Place, Problems
 from headway.config.read import read_config
-from headway.config.recipe import Recipe
+from headway.config.recipe import SIZED_PRESETS, Recipe
 from headway.config.schema import RunConfig
 from headway.config.source import FORMS
 from headway.config.tree import Entry, Node
@@ -33,6 +33,12 @@ class LoadedConfig:
     """Message codes and facts of settings that have no effect."""
     guide_names: Mapping[str, str] = field(default_factory=dict)
     """Dotted key to the guide's own name, for values that were written with it."""
+
+    @property
+    def framework(self) -> str:
+        """What the ranks train with: `torch` or `mindspore`."""
+        choose = self.recipe.framework
+        return choose(self.config.task) if choose is not None else "torch"
 
 
 def load_config(
@@ -76,9 +82,14 @@ def load_config(
         config=config,
         recipe=found,
         origins={key: str(layers.settings[key].place if key in layers.settings else DEFAULT) for key in keys.values},
-        warnings=tuple(layers.warnings),
+        warnings=(*_tell_notes(problems), *layers.warnings),
         guide_names={key: setting.alias for key, setting in layers.settings.items() if setting.alias},
     )
+
+
+def _tell_notes(problems: Problems) -> list[tuple[str, dict[str, object]]]:
+    """Return the notes of a plain .json: whoever names a file .jsonc knows that only some programs read it."""
+    return [(code, {"place": str(place)}) for place, code in problems.notes if Path(place.source).suffix == ".json"]
 
 
 def _split_source(source: str | Path | None) -> tuple[Path | None, list[Word]]:
@@ -123,8 +134,10 @@ def _add_preset(
         name, place = (str(default), Place(3, f"recipe {recipe.name}")) if default else (None, place)
     if name is None:
         return
+    if name in SIZED_PRESETS and name not in recipe.presets:
+        return  # it says how much memory to fill, and that is for the plan to work out
     if name not in recipe.presets:
-        known = ", ".join(recipe.presets) or "-"
+        known = ", ".join(dict.fromkeys([*recipe.presets, *SIZED_PRESETS]))
         problems.add(place, "config/no-preset", name=name[:60], recipe=recipe.name, known=known)
         return
     layers.add_recipe(recipe.presets[name], Place(3, f"preset {name}"))

@@ -98,6 +98,8 @@ class Problems:
     def __init__(self) -> None:
         self._found: list[Problem] = []
         self._num_untold = 0
+        self.notes: list[tuple[Place, str]] = []
+        """What is read and may still surprise: place and message code."""
 
     def add(self, place: Place, code: str, /, **facts: object) -> None:
         """Note a problem and go on. What looks like a secret is masked here, so that no message can hold one."""
@@ -110,6 +112,10 @@ class Problems:
         """Note a problem after which reading makes no sense, and raise all of them."""
         self._tell(place, code, facts)
         raise ConfigErrors(tuple(self._found), self._num_untold)
+
+    def note(self, place: Place, code: str, /) -> None:
+        """Note what is no problem here and may be one elsewhere."""
+        self.notes.append((place, code))
 
     def raise_if_any(self) -> None:
         """Raise everything gathered so far."""

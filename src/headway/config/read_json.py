@@ -1,4 +1,4 @@
-"""JSON, with // and /* */ comments and trailing commas, and with the place of every key and value."""
+"""JSON, with //, # and /* */ comments and trailing commas, and with the place of every key and value."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NoReturn
 from headway.config.scalar import read_whole
 from headway.config.tree import Entry, Lines, Node, TreeBuilder
 
-_SPACE = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
+_SPACE = re.compile(r"(?:[ \t\r\n]+|(?://|#)[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"[^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*"')
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?P<rest>(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)(?![\w.])")
 _WORD = re.compile(r"[-+]?[\w.$+-]+")
@@ -38,13 +38,21 @@ class _Reader:
         self._text = text
         self._lines = Lines(text)
         self._builder = builder
+        self._has_comment = False
 
     def skip(self) -> None:
         """Go past space and comments."""
         found = _SPACE.match(self._text, self.at)
+        if found and not self._has_comment and found.group().strip():
+            self._has_comment = True
+            comment = self._at_first_letter(found.group())
+            self._builder.problems.note(self._builder.place(*self._lines.spot(comment)), "config/json-comment")
         self.at = found.end() if found else self.at
         if self._text.startswith("/*", self.at):
             self.stop("config/json-open-comment")
+
+    def _at_first_letter(self, space: str) -> int:
+        return self.at + len(space) - len(space.lstrip())
 
     def stop(self, code: str, **facts: object) -> NoReturn:
         """Stop with a problem at the cursor."""

@@ -11,6 +11,9 @@ from headway.config.schema import RunConfig, Section
 Warnings = Sequence[tuple[str, Mapping[str, str]]]
 """Message codes and their facts."""
 
+SIZED_PRESETS = ("conservative", "balanced", "aggressive")
+"""Presets every recipe has: the plan computes their micro-batch from the memory of the machine at hand."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:

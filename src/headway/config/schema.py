@@ -71,6 +71,8 @@ class LrConfig(Section):
     """Last share of the run over which `linear` falls; cosine and multistep use the whole run."""
     final: Share = 0.0
     """Share of the rate that is left at the end of cosine or linear."""
+    min: Positive | None = None
+    """The same as a rate, as guides write it: 1e-6 of 4e-4; none: `lr.final` decides."""
     milestones: tuple[Share, ...] = ()
     """Shares of the run at which `multistep` multiplies the rate by `lr.gamma`."""
     gamma: Positive = 0.1
@@ -118,6 +120,8 @@ class EvalConfig(Section):
 
     every: Whole = 0
     """Optimizer steps between validations; 0: only at the end."""
+    every_epochs: Positive | None = None
+    """Passes over the training set between validations, as some guides count, beside `eval.every`."""
     samples: Count | None = None
     """Validation samples; none: the whole set."""
     trial_every: Whole = 0
@@ -131,6 +135,8 @@ class SaveConfig(Section):
 
     every: Whole = 0
     """Optimizer steps between checkpoints; 0: only at the end and when asked to stop."""
+    every_epochs: Positive | None = None
+    """Passes over the training set between checkpoints, as some guides count, beside `save.every`."""
     every_s: Positive | None = None
     """Seconds between checkpoints, beside `save.every`."""
     keep_last: Count = 2
@@ -176,6 +182,10 @@ class ParallelConfig(Section):
     """One process, replicas with one gradient sum a step, or sharded parameters (FSDP2)."""
     workers: Whole = 0
     """Data loader processes a rank; 0: the rank loads its own batches."""
+    all_workers: Count | None = None
+    """Data loader processes of all ranks together, as guides with one process count them; sets workers by dividing."""
+    prefetch: Count = 2
+    """Micro-batches each data loader process keeps ready."""
     threads: Count | None = None
     """CPU threads a rank; none: the cores shared out."""
 

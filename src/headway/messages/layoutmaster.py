@@ -193,6 +193,78 @@ TEXTS: dict[str, Text] = {
         en="laid out {num} posters, mean IoU {iou}; each has prediction.json, before.png, after.png and target.png",
         zh="已为 {num} 张海报生成布局，平均 IoU {iou}；每个目录含 prediction.json、before.png、after.png 和 target.png",
     ),
+    "layoutmaster/batch-meaning": Text(
+        en="batch_size={total} is the total of all {ranks} devices, {share} on each; {total} on each would be {other}",
+        zh="batch_size={total} 是全部 {ranks} 个设备的总和，每个设备 {share}；不是每个设备 {total}、共 {other}",
+        en_hint="lr={rate} belongs to the total, so it stays as it is on any number of devices",
+        zh_hint="学习率 {rate} 对应这个总批次，设备数变化时无需调整",
+    ),
+    "layoutmaster/guide-start": Text(
+        en="training starts with {config}; everything below is also in {log}",
+        zh="开始训练，配置 {config}；以下内容同时写入 {log}",
+    ),
+    "layoutmaster/guide-setup": Text(
+        en="{ranks} {device} ranks, {train} training posters, {held} held-out posters",
+        zh="{ranks} 个 {device} rank，训练海报 {train} 张，验证海报 {held} 张",
+    ),
+    "layoutmaster/guide-saved": Text(en="checkpoint saved: {path}", zh="检查点已保存：{path}"),
+    "layoutmaster/guide-end": Text(en="training ended with exit code {code}", zh="训练结束，退出码 {code}"),
+    "layoutmaster/guide-ask": Text(
+        en="train with {config}: {batch} posters a step over all devices, {epochs} epochs?",
+        zh="用 {config} 训练：所有设备合计每步 {batch} 张海报，共 {epochs} 轮，是否开始？",
+    ),
+    "layoutmaster/guide-data-fine": Text(
+        en="{posters} posters with {images} images ({missing} missing), {size}, read at {rate} posters a second",
+        zh="{posters} 张海报、{images} 张图像（缺 {missing} 张），{size}，读取速度每秒 {rate} 张海报",
+    ),
+    "layoutmaster/guide-no-mode": Text(
+        en="train.py without --mode predicts in the original, and its start script left it out; here it must be said",
+        zh="原版 train.py 不写 --mode 时是预测而不是训练，其启动脚本正是漏写了它；这里必须写明",
+        en_hint="add --mode train, or --mode predict --checkpoint checkpoints/best_model.pth",
+        zh_hint="加上 --mode train，或 --mode predict --checkpoint checkpoints/best_model.pth",
+    ),
+    "layoutmaster/guide-odd-mode": Text(
+        en="there is no --mode {mode}",
+        zh="没有 --mode {mode}",
+        en_hint="write --mode train or --mode predict",
+        zh_hint="写 --mode train 或 --mode predict",
+    ),
+    "layoutmaster/guide-no-config": Text(
+        en="there is no config {path}; here are {known}",
+        zh="没有配置文件 {path}；当前目录中有：{known}",
+        en_hint="write --config config_data_action_head.json",
+        zh_hint="写 --config config_data_action_head.json",
+    ),
+    "layoutmaster/guide-odd-flag": Text(
+        en="there is no option {flag}; there are {known}",
+        zh="没有选项 {flag}；可用的有：{known}",
+        en_hint="any value of the config can be changed as key=value, for example training.num_epochs=20",
+        zh_hint="配置中的任何值都可写成 key=value，例如 training.num_epochs=20",
+    ),
+    "layoutmaster/guide-odd-word": Text(
+        en="{word} is neither an option nor key=value",
+        zh="{word} 既不是选项也不是 key=value",
+        en_hint="for example: python train.py --config config_data_action_head.json --mode train",
+        zh_hint="例如：python train.py --config config_data_action_head.json --mode train",
+    ),
+    "layoutmaster/guide-no-value": Text(
+        en="{flag} has no value behind it",
+        zh="{flag} 后面缺少值",
+        en_hint="write {flag}=VALUE",
+        zh_hint="写成 {flag}=值",
+    ),
+    "layoutmaster/guide-no-checkpoint": Text(
+        en="there is no checkpoint {path}; in its folder are {known}",
+        zh="没有检查点 {path}；该目录中有：{known}",
+        en_hint="name one of those, or train first: ./start_training.sh",
+        zh_hint="改用其中之一，或先训练：./start_training.sh",
+    ),
+    "layoutmaster/guide-no-note": Text(
+        en="{path} has no {note} beside it that says which run and step it came from",
+        zh="{path} 旁边没有 {note}，无法得知它来自哪次训练的哪一步",
+        en_hint="use a checkpoint that ./start_training.sh has written; the optimizer state is in its run directory",
+        zh_hint="使用 ./start_training.sh 写出的检查点；优化器状态保存在其训练目录中",
+    ),
     "layoutmaster/ignored-tracker": Text(
         en="no tracker asks for a login here: metrics are in the run directory, `headway export` hands them on",
         zh="这里不需要登录任何跟踪平台：指标保存在训练目录中，可用 headway export 导出",
@@ -204,18 +276,6 @@ TEXTS: dict[str, Text] = {
     "layoutmaster/ignored-multi-gpu": Text(
         en="all free GPUs are used, one process each; parallel.gpus=1 takes one. batch_size stays the total of all",
         zh="默认使用所有空闲 GPU，每卡一个进程；parallel.gpus=1 只用一张。batch_size 仍是所有卡的总和",
-    ),
-    "layoutmaster/ignored-workers": Text(
-        en="images are decoded once into a mapped file, so no loader processes are needed; parallel.workers adds some",
-        zh="图像只解码一次并映射到内存，无需数据加载进程；如仍需要，用 parallel.workers 设置每个进程的数量",
-    ),
-    "layoutmaster/ignored-min-lr": Text(
-        en="the floor of the rate is a share of it: lr.final, here 0.0025, which is 1e-6 of 4e-4",
-        zh="学习率下限以比例表示：lr.final，此处为 0.0025，即 4e-4 对应 1e-6",
-    ),
-    "layoutmaster/ignored-save-every": Text(
-        en="saves count steps, not epochs: save.every=250 is 10 epochs of 800 posters in batches of 32",
-        zh="保存间隔按步计而不是按轮：800 张海报、批大小 32 时，save.every=250 即 10 轮",
     ),
     "layoutmaster/ignored-save-dir": Text(
         en="checkpoints are in the run directory; `headway ckpt export` writes their weights where you like",

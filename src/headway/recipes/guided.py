@@ -10,9 +10,11 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
+from headway.launch import die_with_parent
 from headway.machine import inspect_machine
 from headway.messages import say
 from headway.telemetry import Event, RunDir, follow_events, list_runs, read_metrics
@@ -56,8 +58,8 @@ def take_full_size(argv: Sequence[str]) -> tuple[bool, list[str]]:
 class StepLine:
     """One step in a guide's own words, and how often it is written."""
 
-    write: Callable[[int, float, float, float], str]
-    """Takes step, loss, learning rate and seconds of the step."""
+    write: Callable[[int, float, float, float], str | None]
+    """Takes step, loss, learning rate and seconds of the step; none: nothing to say about this one."""
     every: int
 
 
@@ -73,17 +75,25 @@ def train(
     out: Path,
     step_line: StepLine | None = None,
     on_event: Callable[[Event], str | None] = lambda _: None,
+    on_run: Callable[[RunDir], None] = lambda _: None,
 ) -> tuple[int, RunDir | None]:
     """Run `headway train` (or `resume`), its talk and the guide's own lines in the log; return exit code and run.
 
     Ctrl-C reaches the child through the terminal; this process only waits for it to save and stop.
     """
     before = {run.root for run in list_runs(out)}
-    child = subprocess.Popen(headway(*words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=os.getcwd())
+    child = subprocess.Popen(
+        headway(*words),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd=os.getcwd(),
+        # A launcher that loses patience kills this process; the run then saves and stops, and is nobody's orphan.
+        preexec_fn=partial(die_with_parent, os.getpid(), signal.SIGTERM),
+    )
     kept = [(signum, signal.signal(signum, _pass_on(child))) for signum in (signal.SIGINT, signal.SIGTERM)]
     talk = threading.Thread(target=_copy_lines, args=(child, log))
     talk.start()
-    follower = threading.Thread(target=_follow, args=(child, out, before, log, step_line, on_event))
+    follower = threading.Thread(target=_follow, args=(child, out, before, log, step_line, on_event, on_run))
     follower.start()
     code = child.wait()
     talk.join()
@@ -116,11 +126,13 @@ def _follow(
     log: GuideLog,
     step_line: StepLine | None,
     on_event: Callable[[Event], str | None],
+    on_run: Callable[[RunDir], None],
 ) -> None:
     """Write the guide's own lines as the run goes on."""
     run = _wait_for_run(child, out, before)
     if run is None:
         return
+    on_run(run)
     steps = threading.Thread(target=_follow_steps, args=(child, run, log, step_line))
     steps.start()
     for event in follow_events(run.events, lambda: child.poll() is not None):
@@ -147,7 +159,9 @@ def _follow_steps(child: subprocess.Popen[bytes], run: RunDir, log: GuideLog, st
         for index, step in enumerate(rows["step"]):
             if step > told and int(step) % step_line.every == 0:
                 told = int(step)
-                log.write(step_line.write(told, rows["loss"][index], rows["lr"][index], rows["dt"][index]))
+                line = step_line.write(told, rows["loss"][index], rows["lr"][index], rows["dt"][index])
+                if line:
+                    log.write(line)
         if is_over:
             return
         time.sleep(0.2)

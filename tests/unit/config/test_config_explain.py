@@ -68,7 +68,7 @@ def test_the_schema_describes_every_key_and_takes_the_resolved_config(recipe, wo
     assert schema["$schema"].startswith("https://json-schema.org/")
     assert schema["additionalProperties"] is False
     assert schema["properties"]["seed"]["description"].startswith("Seed of weights")
-    assert schema["properties"]["preset"]["anyOf"][0] == {"enum": ["balanced", "broken"]}
+    assert schema["properties"]["preset"]["anyOf"][0] == {"enum": ["balanced", "broken", "conservative", "aggressive"]}
     task = schema["$defs"]["Task"]
     assert task["properties"]["depth"] == {
         "default": 4,

@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from headway.config import Recipe
+from headway.recipes.layoutmaster.advice import advise
 from headway.recipes.layoutmaster.data import baselines, count_train_samples
 from headway.recipes.layoutmaster.section import QWEN, LayoutMasterSection, LossWeights, PredictOptions
 
 __all__ = ["RECIPE", "LayoutMasterSection"]
-
-_STEPS_OF_10_EPOCHS = 250
-"""800 posters in batches of 32, as published."""
 
 
 def _published(**size: Any) -> dict[str, Any]:
@@ -31,8 +29,10 @@ def _published(**size: Any) -> dict[str, Any]:
         "train.steps": None,
         "train.epochs": 100.0,
         "ema.decay": None,
-        "eval.every": _STEPS_OF_10_EPOCHS,
-        "save.every": _STEPS_OF_10_EPOCHS,
+        "eval.every": 0,
+        "eval.every_epochs": 10,
+        "save.every": 0,
+        "save.every_epochs": 10,
     }
 
 
@@ -100,10 +100,15 @@ _ALIASES: Mapping[str, str] = {
     },
     **{f"loss.{name}_weight": f"task.loss.{name}" for name in LossWeights.model_fields},
     "optimizer.lr": "lr.base",
+    "optimizer.min_lr": "lr.min",
     "optimizer.betas": "task.betas",
     "optimizer.freeze_visual": "task.freeze_visual",
     "training.num_epochs": "train.epochs",
     "num_epochs": "train.epochs",
+    "training.save_every": "save.every_epochs",
+    # One process loads for all GPUs there, so its number is that of all ranks.
+    "data.num_workers": "parallel.all_workers",
+    "num_workers": "parallel.all_workers",
     "training.max_grad_norm": "optimizer.clip",
     "inference.num_steps": "task.num_steps",
 }
@@ -113,10 +118,6 @@ _IGNORED: Mapping[str, str] = {
     "use_swanlab": "layoutmaster/ignored-tracker",
     "device": "layoutmaster/ignored-device",
     "use_multi_gpu": "layoutmaster/ignored-multi-gpu",
-    "data.num_workers": "layoutmaster/ignored-workers",
-    "num_workers": "layoutmaster/ignored-workers",
-    "optimizer.min_lr": "layoutmaster/ignored-min-lr",
-    "training.save_every": "layoutmaster/ignored-save-every",
     "training.save_dir": "layoutmaster/ignored-save-dir",
 }
 
@@ -128,9 +129,16 @@ RECIPE = Recipe(
     defaults=_DEFAULTS,
     presets=_PRESETS,
     aliases=_ALIASES,
+    implied={
+        "training.save_every": {"save.every": 0},
+        # Whoever names a folder of posters means those, not synthetic ones made in it.
+        "data.data_root": {"task.synthetic": False},
+        "data_root": {"task.synthetic": False},
+    },
     ignored=_IGNORED,
     train_samples=count_train_samples,
     baselines=baselines,
+    advise=advise,
     predict=PredictOptions,
     prepare="headway.recipes.layoutmaster.data",
     preload=("headway.recipes.layoutmaster.task",),

@@ -1,0 +1,118 @@
+"""What the guide's commands are told: their flags, and a config file at the size that is trained here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from headway.config import LoadedConfig, RunConfig, load_config
+from headway.errors import UsageError
+from headway.recipes.layoutmaster.data import base_dir
+from headway.recipes.layoutmaster.poster import list_posters
+from headway.recipes.layoutmaster.preset import RECIPE
+
+CONFIG = "config_data_action_head.json"
+FLAGS = ("config", "mode", "resume", "checkpoint", "num_samples", "output_dir", "poster_dir")
+
+_OF_SIZE = (
+    *(f"task.{key}" for key in ("hidden_dim", "num_layers", "num_heads", "dropout", "image_size", "trajectory_steps")),
+    *(f"task.{key}" for key in ("visual_backbone", "visual_dim", "backbone_path", "freeze_visual", "synthetic")),
+    *("parallel.all_workers", "parallel.workers", "preset", "recipe"),
+)
+"""Keys that describe the guide's model and machine; all others mean the same at every size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A command's flags by name, and the words that are not flags: `key=value`."""
+
+    flags: dict[str, str] = field(default_factory=dict)
+    words: tuple[str, ...] = ()
+
+    @property
+    def config(self) -> Path:
+        """The config file, which must be there."""
+        path = Path(self.flags.get("config", CONFIG))
+        if not path.is_file():
+            known = ", ".join(sorted(file.name for file in Path.cwd().glob("*.json"))) or "n/a"
+            raise UsageError("layoutmaster/guide-no-config", path=path, known=known)
+        return path
+
+
+def read_flags(argv: Sequence[str]) -> Asked:
+    """Return `--flag value`, `--flag=value` and `key=value` apart; a flag the original does not have is refused."""
+    flags: dict[str, str] = {}
+    words: list[str] = []
+    waiting = list(argv)
+    while waiting:
+        word = waiting.pop(0)
+        if not word.startswith("--"):
+            if "=" not in word:
+                raise UsageError("layoutmaster/guide-odd-word", word=word)
+            words.append(word)
+            continue
+        name, is_pair, value = word[2:].partition("=")
+        name = name.replace("-", "_")
+        if name not in FLAGS:
+            raise UsageError("layoutmaster/guide-odd-flag", flag=word, known=", ".join(f"--{one}" for one in FLAGS))
+        if not is_pair and not waiting:
+            raise UsageError("layoutmaster/guide-no-value", flag=word)
+        flags[name] = value if is_pair else waiting.pop(0)
+    return Asked(flags, tuple(words))
+
+
+def choose_words(config: Path, words: Sequence[str], *, is_full: bool) -> list[str]:
+    """Return what `headway train` is told: the guide's file as it is, or the recipe's small size with its numbers."""
+    loaded = load_config(config, recipe=RECIPE, overrides=list(words))
+    # Every checkpoint of the guide can be gone on from, so none is thrown away; the best is looked for as often.
+    own = ["save.keep_last=1000000"]
+    if loaded.config.eval.every_epochs is None and loaded.config.save.every_epochs is not None:
+        own += ["eval.every=0", f"eval.every_epochs={loaded.config.save.every_epochs:g}"]
+    if is_full:
+        return [str(config), "recipe=layoutmaster", *own, *words]
+    values = flatten(loaded.config)
+    kept = [
+        write_word(key, values[key])
+        for key, origin in loaded.origins.items()
+        if origin.startswith(f"{config}:") and key not in _OF_SIZE and _holds_here(key, loaded)
+    ]
+    return ["layoutmaster", *own, *_length(loaded.config), *kept, *words]
+
+
+def _length(config: RunConfig) -> list[str]:
+    """Return the recipe's own length taken back, where the file has one in epochs and nobody asked for steps."""
+    train = config.train
+    return ["train.steps=null"] if train.epochs is not None and train.steps == RECIPE.defaults["train.steps"] else []
+
+
+def _holds_here(key: str, loaded: LoadedConfig) -> bool:
+    return key != "task.data_dir" or bool(list_posters(base_dir(loaded.config.task)))
+
+
+def changed_words(before: RunConfig, now: RunConfig) -> list[str]:
+    """Return what the file says now and did not say when the run began."""
+    old, new = flatten(before), flatten(now)
+    return [write_word(key, value) for key, value in new.items() if key not in old or old[key] != value]
+
+
+def flatten(config: RunConfig) -> dict[str, Any]:
+    """Return every value by its dotted key. Any: values of many types."""
+    found: dict[str, Any] = {}
+
+    def walk(prefix: str, table: dict[str, Any]) -> None:
+        for name, value in table.items():
+            if isinstance(value, dict):
+                walk(f"{prefix}{name}.", value)
+            else:
+                found[f"{prefix}{name}"] = value
+
+    walk("", config.model_dump(mode="json"))
+    return found
+
+
+def write_word(key: str, value: Any) -> str:
+    """Return a value as a word of the command line. Any: values of many types."""
+    return f"{key}={value if isinstance(value, str) else json.dumps(value)}"
