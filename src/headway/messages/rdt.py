@@ -1,0 +1,329 @@
+"""Texts of the RDT recipe."""
+
+from __future__ import annotations
+
+from headway.messages import Text
+
+TEXTS: dict[str, Text] = {
+    "rdt/heads": Text(
+        en="a width of {width} does not divide into {heads} heads",
+        zh="宽度 {width} 无法平分为 {heads} 个注意力头",
+        en_hint="set task.num_heads to one of {ways}",
+        zh_hint="将 task.num_heads 设为以下之一：{ways}",
+    ),
+    "rdt/exec-horizon": Text(
+        en="exec_horizon={asked} is more than the {chunk} actions of a chunk",
+        zh="exec_horizon={asked} 超过了一个动作块的 {chunk} 个动作",
+        en_hint="set exec_horizon={chunk} or less",
+        zh_hint="将 exec_horizon 设为 {chunk} 或更小",
+    ),
+    "rdt/batch-meaning": Text(
+        en="train_batch_size={given} is taken as the guide means it: {given} over all {ranks} devices, {per_device} on "
+        "each, {total} a step with accumulation {accumulation}; the original main.py takes it for each device, "
+        "which makes {other} a step",
+        zh="train_batch_size={given} 按教程的含义解释：{ranks} 个设备合计 {given}，每个设备 {per_device}，"
+        "累积 {accumulation} 次，每步共 {total}；原版 main.py 把它当作每个设备的批次，每步会是 {other}",
+        en_hint="for the meaning of main.py set batch.per_device={given} instead of train_batch_size",
+        zh_hint="若要 main.py 的含义，用 batch.per_device={given} 代替 train_batch_size",
+    ),
+    "rdt/does-not-fit": Text(
+        en="training needs about {need} on each GPU at batch.per_device={batch}, and the smallest has {have}",
+        zh="batch.per_device={batch} 时每张 GPU 约需 {need}，而最小的一张只有 {have}",
+        en_hint="set parallel.strategy=fsdp and take {fits} on each of {ways} GPUs (about {less} each; "
+        "batch.accumulation makes up for a smaller batch), or preset=rdt-170m",
+        zh_hint="设 parallel.strategy=fsdp，{ways} 张 GPU 每张取 {fits}（每张约 {less}；批次变小可用 "
+        "batch.accumulation 补足），或用 preset=rdt-170m",
+    ),
+    "rdt/past-horizon": Text(
+        en="max_steps={max_steps} × {factor} is {asked} environment steps, but the environment ends after {horizon} "
+        "and refuses more; episodes stop there",
+        zh="max_steps={max_steps} × {factor} 为 {asked} 个环境步，但环境在 {horizon} 步后结束并拒绝继续；回合到此为止",
+        en_hint="count environment steps: task.rollout.unit=steps and task.rollout.max_steps of {horizon} or less",
+        zh_hint="改为按环境步计数：task.rollout.unit=steps，并将 task.rollout.max_steps 设为不超过 {horizon}",
+    ),
+    "rdt/no-demos": Text(
+        en="there is no <TASK>_demo.hdf5 in {folder}",
+        zh="{folder} 中没有 <TASK>_demo.hdf5",
+        en_hint="copy LIBERO's files there, or set task.data_dir, or try task.synthetic=true",
+        zh_hint="把 LIBERO 的文件放到该处，或设置 task.data_dir，或先试 task.synthetic=true",
+    ),
+    "rdt/few-demos": Text(
+        en="{file} holds {have} demonstrations and {kept} are held out, so none is left to train on",
+        zh="{file} 中有 {have} 个示范，留作验证的有 {kept} 个，没有剩下可训练的",
+        en_hint="add demonstrations; every task needs at least two",
+        zh_hint="增加示范；每个任务至少需要两个",
+    ),
+    "rdt/too-short": Text(
+        en="no chunk of {chunk} actions fits: the longest demonstration has {longest} steps and task.tail=original "
+        "does not pad",
+        zh="放不下 {chunk} 个动作的动作块：最长的示范只有 {longest} 步，而 task.tail=original 不做填充",
+        en_hint="set task.tail=pad, or task.action_chunk_size={longest} or less",
+        zh_hint="设 task.tail=pad，或将 task.action_chunk_size 设为 {longest} 或更小",
+    ),
+    "rdt/only-synthetic": Text(
+        en="{folder} holds the scripted demonstrations, and this run asks for real ones",
+        zh="{folder} 中是脚本生成的示范，而本次训练要求真实数据",
+        en_hint="set task.data_dir to a folder with LIBERO's files, or say that these will do: task.synthetic=true",
+        zh_hint="将 task.data_dir 指向存放 LIBERO 文件的目录；如果脚本数据即可，加上：task.synthetic=true",
+    ),
+    "rdt/bad-file": Text(
+        en="{file} cannot be read as it should: {why}",
+        zh="无法正常读取 {file}：{why}",
+        en_hint="fetch {file} again, or take it out of the folder",
+        zh_hint="重新获取 {file}，或把它移出该目录",
+    ),
+    "rdt/bad-index": Text(
+        en="{file} cannot be read: {why}",
+        zh="无法读取 {file}：{why}",
+        en_hint="remove the folder {folder}; the next start makes it again",
+        zh_hint="删除目录 {folder}；下次启动时会重新生成",
+    ),
+    "rdt/not-prepared": Text(
+        en="the demonstrations in {folder} have not been looked through for this run, or have changed since they were",
+        zh="{folder} 中的示范尚未为本次训练建立索引，或之后又有改动",
+        en_hint="start the run with headway train or headway resume, which prepare the data first",
+        zh_hint="用 headway train 或 headway resume 启动，它们会先准备数据",
+    ),
+    "rdt/cannot-write": Text(
+        en="data cannot be prepared in {folder}: {why}",
+        zh="无法在 {folder} 中准备数据：{why}",
+        en_hint="set task.data_dir to a folder you can write to, with room for about {need}",
+        zh_hint="将 task.data_dir 设为可写的目录，并预留约 {need} 的空间",
+    ),
+    "rdt/missing-library": Text(
+        en="{package} is not installed, and this needs it",
+        zh="没有安装 {package}，而此处需要它",
+        en_hint="run: pip install {package}",
+        zh_hint="运行：pip install {package}",
+    ),
+    "rdt/no-statistics": Text(
+        en="there are no statistics named {name}; known are {known}",
+        zh="没有名为 {name} 的统计；已有的是：{known}",
+        en_hint="set task.statistics to one of them, or put {name} into {folder}/dataset_stat.json",
+        zh_hint="将 task.statistics 设为其中之一，或把 {name} 写入 {folder}/dataset_stat.json",
+    ),
+    "rdt/bad-statistics": Text(
+        en="the statistics in {file} cannot be used: {why}",
+        zh="{file} 中的统计无法使用：{why}",
+        en_hint="a record needs state_mean and state_std, 128 numbers each; without the file they are worked out",
+        zh_hint="每条记录需要各含 128 个数的 state_mean 和 state_std；没有该文件时会自动计算",
+    ),
+    "rdt/no-encoder": Text(
+        en="{key} is {folder}, and there is no config.json in it",
+        zh="{key} 为 {folder}，但其中没有 config.json",
+        en_hint="fetch the model into that folder, or set {key}={built_in}",
+        zh_hint="把模型下载到该目录，或设 {key}={built_in}",
+    ),
+    "rdt/no-sentence": Text(
+        en="{file} has no tokens for {missing}",
+        zh="{file} 中没有这些句子的 token：{missing}",
+        en_hint="encode every instruction and the empty sentence, one tensor under each sentence",
+        zh_hint="为每条指令和空句子各编码一个张量，以句子本身为名",
+    ),
+    "rdt/sentence-size": Text(
+        en="sentences have up to {length} tokens of width {width}; the model takes {max_length} of width {max_width}",
+        zh="句子最长 {length} 个 token、宽度 {width}；模型接受 {max_length} 个、宽度 {max_width}",
+        en_hint="set task.tokenizer_max_length and task.lang_token_dim to what the encoder gives",
+        zh_hint="按编码器的输出设置 task.tokenizer_max_length 和 task.lang_token_dim",
+    ),
+    "rdt/picture-size": Text(
+        en="a picture becomes {patches} tokens of width {width}, and the model takes {want} of width {want_width}",
+        zh="编码器为每张图像给出 {patches} 个 token、宽度 {width}；模型接受 {want} 个、宽度 {want_width}",
+        en_hint="set task.img_patches={patches} task.img_token_dim={width}",
+        zh_hint="设 task.img_patches={patches} task.img_token_dim={width}",
+    ),
+    "rdt/no-pretrained": Text(
+        en="there are no safetensors weights at {file}",
+        zh="{file} 处没有 safetensors 权重",
+        en_hint="set task.pretrained to a .safetensors file or a folder with model.safetensors; pickles are not read",
+        zh_hint="将 task.pretrained 设为 .safetensors 文件或含有 model.safetensors 的目录；不读取 pickle",
+    ),
+    "rdt/pretrained-misfit": Text(
+        en="the weights in {file} do not fit this model: {what}",
+        zh="{file} 中的权重与该模型不符：{what}",
+        en_hint="set task.hidden_size, task.depth and the other sizes to those of the weights",
+        zh_hint="按权重设置 task.hidden_size、task.depth 等尺寸",
+    ),
+    "rdt/sample-budget": Text(
+        en="drawing one chunk takes about {need}, and task.sample.memory_gib allows {have}",
+        zh="生成一个动作块约需 {need}，而 task.sample.memory_gib 只允许 {have}",
+        en_hint="raise task.sample.memory_gib",
+        zh_hint="调大 task.sample.memory_gib",
+    ),
+    "rdt/no-world": Text(
+        en="the scripted world knows only these tasks, and none of them is in the data: {tasks}",
+        zh="脚本环境只有以下任务，而数据中一个也没有：{tasks}",
+        en_hint="headway eval measures the error on held-out demonstrations of any data",
+        zh_hint="用 headway eval 可在任意数据的留出示范上评测误差",
+    ),
+    "rdt/making-demos": Text(
+        en="making scripted demonstrations of two tasks in {folder}",
+        zh="正在 {folder} 中生成两个任务的脚本示范",
+    ),
+    "rdt/reading-demos": Text(
+        en="looking through {files} demonstration files ({size})",
+        zh="正在读取 {files} 个示范文件（{size}）",
+    ),
+    "rdt/prepared": Text(
+        en="{train} demonstrations to train on, {held} held out; index in {folder}",
+        zh="{train} 个示范用于训练，{held} 个留作验证；索引位于 {folder}",
+    ),
+    "rdt/waiting": Text(
+        en="another process prepares {folder}; waiting for it",
+        zh="另一个进程正在准备 {folder}；等待其完成",
+    ),
+    "rdt/task-rate": Text(
+        en="{solved} of {num} solved ({rate}, 95% interval {low} to {high}): {task}",
+        zh="成功 {solved}/{num}（{rate}，95% 置信区间 {low} 至 {high}）：{task}",
+    ),
+    "rdt/all-rate": Text(
+        en="{solved} of {num} episodes of {tasks} tasks solved: {rate}, 95% interval {low} to {high}",
+        zh="{tasks} 个任务共 {num} 个回合，成功 {solved} 个：{rate}，95% 置信区间 {low} 至 {high}",
+    ),
+    "rdt/guide-no-config": Text(
+        en="there is no config file {path}",
+        zh="没有配置文件 {path}",
+        en_hint="start it in the folder that headway new made, or give --config_path=FILE",
+        zh_hint="在 headway new 生成的目录中启动，或给出 --config_path=FILE",
+    ),
+    "rdt/guide-nothing-to-resume": Text(
+        en="no run has written to {folder} yet, so there is nothing to go on with",
+        zh="还没有训练写入过 {folder}，没有可以继续的内容",
+        en_hint="leave --resume_from_checkpoint out",
+        zh_hint="去掉 --resume_from_checkpoint",
+    ),
+    "rdt/guide-exported": Text(
+        en="checkpoint for other tools, average included: {folder}",
+        zh="供其他工具使用的检查点（含滑动平均权重）：{folder}",
+    ),
+    "rdt/guide-next": Text(
+        en="next: python eval_sim/eval_rdt_libero.py --pretrained {folder}/ema/model.safetensors --num_tasks 2 "
+        "--max_steps 200 --exec_horizon 16 --record_video --video_output_dir videos",
+        zh="下一步：python eval_sim/eval_rdt_libero.py --pretrained {folder}/ema/model.safetensors --num_tasks 2 "
+        "--max_steps 200 --exec_horizon 16 --record_video --video_output_dir videos",
+    ),
+    "rdt/guide-evaluates": Text(
+        en="evaluating {weights} ({params} parameters)",
+        zh="正在评测 {weights}（{params} 个参数）",
+    ),
+    "rdt/guide-other-step": Text(
+        en="{asked} is not there, because a small model takes fewer steps than the guide's; {weights} is taken instead",
+        zh="{asked} 不存在，因为小模型的训练步数少于指南；改用 {weights}",
+    ),
+    "rdt/guide-encoder": Text(
+        en="--{flag} {asked} is not used: this model was trained with {trained}, and another encoder means nothing "
+        "to it",
+        zh="--{flag} {asked} 不起作用：该模型训练时使用的是 {trained}，换成别的编码器没有意义",
+    ),
+    "rdt/guide-benchmark": Text(
+        en="--benchmark {benchmark}: LIBERO's simulator is not driven from here; the episodes are those of the "
+        "built-in world with its two tasks",
+        zh="--benchmark {benchmark}：此处不驱动 LIBERO 模拟器；回合在内置环境的两个任务中进行",
+    ),
+    "rdt/guide-no-weights": Text(
+        en="there are no weights at {path}; there are {known}",
+        zh="{path} 处没有权重；现有的是：{known}",
+        en_hint="train first: bash train_single_task_2gpu.sh, or give one of them as --pretrained",
+        zh_hint="先训练：bash train_single_task_2gpu.sh，或用 --pretrained 给出其中之一",
+    ),
+    "rdt/ignored-config": Text(
+        en="give the file itself: headway train configs/base.yaml recipe=rdt",
+        zh="直接给出该文件即可：headway train configs/base.yaml recipe=rdt",
+    ),
+    "rdt/ignored-deepspeed": Text(
+        en="DeepSpeed is not used; parallel.strategy=fsdp spreads the state over the ranks",
+        zh="不使用 DeepSpeed；parallel.strategy=fsdp 会把状态分到各个 rank",
+    ),
+    "rdt/ignored-hdf5": Text(
+        en="demonstrations are always read from HDF5 files, for fine-tuning",
+        zh="示范总是从 HDF5 文件读取，用于微调",
+    ),
+    "rdt/ignored-lang-embed": Text(
+        en="task.lang_embed names the file with encoded sentences",
+        zh="编码好的句子由 task.lang_embed 指定文件",
+    ),
+    "rdt/ignored-resume": Text(
+        en="headway resume goes on from the newest checkpoint that verifies",
+        zh="headway resume 会从最新的完好检查点继续",
+    ),
+    "rdt/ignored-scale-lr": Text(
+        en="lr.base_batch and lr.scaling say how the rate follows the batch",
+        zh="学习率随批次的变化由 lr.base_batch 和 lr.scaling 决定",
+    ),
+    "rdt/ignored-warmup": Text(
+        en="warm-up counts samples: lr.warmup_samples is steps times the total batch",
+        zh="预热按样本计：lr.warmup_samples 等于步数乘以总批次",
+    ),
+    "rdt/ignored-schedule": Text(
+        en="lr.schedule has no such form",
+        zh="lr.schedule 没有这种形式",
+    ),
+    "rdt/ignored-8bit": Text(
+        en="optimizer state is kept in fp32; parallel.strategy=fsdp saves more memory",
+        zh="优化器状态以 fp32 保存；parallel.strategy=fsdp 更省显存",
+    ),
+    "rdt/ignored-unused": Text(
+        en="it changes nothing here",
+        zh="在此不起作用",
+    ),
+    "rdt/ignored-tracker": Text(
+        en="metrics are in the run directory; headway report shows them",
+        zh="指标保存在训练目录中；用 headway report 查看",
+    ),
+    "rdt/ignored-fixed": Text(
+        en="the recipe knows only the published value",
+        zh="该配方只支持发布时的取值",
+    ),
+    "rdt/ignored-buffer": Text(
+        en="there is no disk buffer; every step of every demonstration is a sample",
+        zh="没有磁盘缓冲；每个示范的每一步都是一个样本",
+    ),
+}
+
+KEYS: dict[str, str] = {
+    "task.hidden_size": "Transformer 的宽度。",
+    "task.depth": "层数；偶数层关注句子，奇数层关注图像。",
+    "task.num_heads": "注意力头的个数。",
+    "task.action_chunk_size": "一个动作块中的动作数。",
+    "task.img_history_size": "每个相机给出几个时刻：当前时刻及其之前的时刻。",
+    "task.num_cameras": "相机个数，顺序为外部、右腕、左腕；LIBERO 只有前两个。",
+    "task.img_patches": "一张图像的 token 数。",
+    "task.img_token_dim": "图像 token 的宽度。",
+    "task.tokenizer_max_length": "句子最长的 token 数。",
+    "task.lang_token_dim": "句子 token 的宽度。",
+    "task.lang_adaptor": "句子 token 与 Transformer 之间的网络：linear 或 mlpNx_gelu。",
+    "task.img_adaptor": "图像 token 与 Transformer 之间的网络。",
+    "task.state_adaptor": "状态、动作向量与 Transformer 之间的网络；两者共用。",
+    "task.vision_encoder": "冻结的图像编码器：`patches`（内置），或 SigLIP 模型的目录（需要 transformers）。",
+    "task.text_encoder": "冻结的文本编码器：`words`（内置），或 T5 模型的目录（需要 transformers）。",
+    "task.lang_embed": "事先编码好的 safetensors 文件，每个句子一个张量；设置后不再加载文本编码器。",
+    "task.pretrained": "初始权重：使用发布时参数名的 safetensors 文件，或含有 model.safetensors 的目录。",
+    "task.num_train_timesteps": "扩散的噪声级数（平方余弦）；模型总是预测干净的动作块。",
+    "task.loss": "在该机器人用到的槽位上取均方误差；`original`：在全部 128 个槽位上，其中 118 个恒为零。",
+    "task.rotation": "如何理解数据中的朝向；`original` 把轴角向量当作欧拉角。",
+    "task.tail": "靠近结尾的动作块重复最后一个动作；`original` 不从那里起块，因此学不到收尾动作。",
+    "task.position_scale": "动作为 1 时机械臂移动的厘米数。",
+    "task.rotation_scale": "动作为 1 时机械臂转动的弧度。",
+    "task.control_hz": "每秒的动作数。",
+    "task.data_dir": "存放示范的目录，每个任务一个 <TASK>_demo.hdf5，与 LIBERO 发布的相同。",
+    "task.synthetic": "data_dir 中没有示范时，生成两个脚本任务的小型示范，而不是停止。",
+    "task.dataset": "该数据的统计以什么名字保存。",
+    "task.statistics": "使用哪个名字的统计，取自 data_dir 的 dataset_stat.json 或该数据自身；不设则为 task.dataset。",
+    "task.holdout": "每个任务留作验证的示范比例，至少一个。",
+    "task.cond_mask_prob": "训练时隐藏各个条件的概率：频率、状态、掩码、每张图像、句子。",
+    "task.cam_ext_mask_prob": "仅对外部相机的同一概率；不设则为 task.cond_mask_prob。",
+    "task.state_noise_snr": "训练时加在状态上的噪声，以信噪比分贝计；不设则不加噪声。",
+    "task.image_aug": "对一半的训练图像改变亮度、对比度、饱和度和色相。",
+    "task.sample.batch": "每个设备一次生成的动作块数；`task.sample.memory_gib` 放不下时自动减少。",
+    "task.sample.batches": "一次评测的批数，所有设备合计，均匀分布在留出的步上；不设则为全部。",
+    "task.sample.memory_gib": "采样和推演在训练之外可用的内存，按每个设备计。",
+    "task.sample.steps": "求解器的步数。",
+    "task.rollout.episodes": "一次试跑的回合数，所有任务和设备合计；0：不推演。",
+    "task.rollout.exec_horizon": "生成下一个动作块之前执行当前块中的几个动作。",
+    "task.rollout.max_steps": "最长的回合，单位见 `task.rollout.unit`；无论如何环境自身的上限都会结束它。",
+    "task.rollout.unit": "max_steps 的计数单位：环境步，或生成动作块的次数（发布的评测脚本如此计数）。",
+    "task.rollout.env_horizon": "环境在多少步后无论如何都结束回合（LIBERO 的模拟器为 1000）。",
+    "task.rollout.record_video": "把一次试跑中每个任务的第一个回合写成 GIF。",
+    "task.rollout.video_dir": "试跑视频的目录。",
+}
+"""What the keys of the recipe's own section are, in Chinese; the English is the string below each field."""

@@ -1,0 +1,7 @@
+"""accelerate launch --num_processes 2 --multi_gpu --mixed_precision bf16 main.py --train_batch_size=16 …"""
+
+import os
+import sys
+
+# Headway's own interpreter: the launcher's may be another environment.
+os.execv("@PYTHON@", ["@PYTHON@", "-P", "-m", "headway", "guide", "rdt", "train", *sys.argv[1:]])

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# bash train_single_task_2gpu.sh [--key=value …]
+# Two GPUs, one LIBERO task. --train_batch_size is over both GPUs (16: 8 on each). What stands after -- is yours.
+export CUDA_VISIBLE_DEVICES="${CUDA_VISIBLE_DEVICES:-0,1}"
+exec "@PYTHON@" -P -m headway guide rdt train --num_processes=2 \
+    --config_path=configs/base.yaml \
+    --output_dir=checkpoints/single_task_scene10_2gpu \
+    --train_batch_size=16 \
+    --sample_batch_size=16 \
+    --dataloader_num_workers=8 \
+    --max_train_steps=20000 \
+    --checkpointing_period=1000 \
+    --sample_period=500 \
+    --learning_rate=1e-4 \
+    --mixed_precision=bf16 \
+    --state_noise_snr=40 \
+    --image_aug \
+    -- "$@"
