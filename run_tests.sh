@@ -4,7 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 . scripts/setup.sh
-setup torch,layoutmaster,nanochat,dev
+setup torch,atlas,layoutmaster,nanochat,rdt,dev
+setup_mindspore
 bin=.venv/bin
 if [ "$#" -eq 0 ]; then
   "$bin/ruff" format --check --quiet src tests bench

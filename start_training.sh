@@ -5,5 +5,14 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 . scripts/setup.sh
-setup torch,layoutmaster,nanochat
+setup torch,atlas,layoutmaster,nanochat,rdt
+if [ "${1:-}" = tfnet ]; then
+  case " $* " in
+    *" task.framework=torch "* | *" env.python="*) ;;
+    *)
+      setup_mindspore
+      set -- "$@" "env.python=$PWD/.venv-mindspore/bin/python"
+      ;;
+  esac
+fi
 exec .venv/bin/headway train "$@"

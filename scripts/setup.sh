@@ -56,6 +56,27 @@ setup() { # setup EXTRAS: makes the venv with these extras
   printf '%s' "$want" >"$stamp"
 }
 
+setup_mindspore() { # makes .venv-mindspore for the MindSpore ranks; what needs it says so where it is not there
+  local want python=.venv-mindspore/bin/python
+  want=$(cat pyproject.toml constraints.txt constraints-mindspore.txt scripts/setup.sh | cksum)
+  if [ "$(cat .venv-mindspore/.headway 2>/dev/null)" = "$want" ]; then
+    return 0
+  fi
+  printf 'making .venv-mindspore, 2.7 GB / 正在创建 .venv-mindspore，约 2.7 GB\n' >&2
+  # Numpy 1.x and what else is in use beside it must not come from the machine's own packages.
+  [ -x "$python" ] || "$(find_python)" -m venv .venv-mindspore
+  grep -v '^numpy==' constraints.txt >.venv-mindspore/constraints.txt
+  if "$python" -m pip install --quiet --disable-pip-version-check --only-binary mindspore,numpy \
+    -c .venv-mindspore/constraints.txt -c constraints-mindspore.txt -e '.[tfnet,mindspore]' \
+    2> >(grep -v 'is ignored: it is neither a file nor a directory' >&2); then
+    printf '%s' "$want" >.venv-mindspore/.headway
+  else
+    printf '%s\n' \
+      "warning: pip could not install MindSpore (Python 3.11 or 3.12 is needed); its tests are skipped" \
+      "警告：pip 无法安装 MindSpore（需要 Python 3.11 或 3.12），相关测试将跳过" >&2
+  fi
+}
+
 pip_install() {
   # With a framework of the user's own its version must not be forced back to the tested one.
   if .venv/bin/python -c 'import importlib.metadata as m, sys; sys.exit(m.version("torch").split("+")[0] == sys.argv[1])' \

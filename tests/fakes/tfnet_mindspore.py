@@ -1,7 +1,11 @@
-"""What the MindSpore tests run in a process of their own: `python tfnet_mindspore.py DO RUN_DIR DATA WORD…`."""
+"""What the MindSpore tests run in an interpreter that has it: `python tfnet_mindspore.py DO RUN_DIR DATA WORD…`.
+
+The answer is the last line, as JSON. `python_of_mindspore` is for the tests themselves.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import sys
@@ -9,11 +13,18 @@ from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).parent
+
+def python_of_mindspore() -> str | None:
+    """Return an interpreter with MindSpore: this one, or the one the set-up makes for it."""
+    if importlib.util.find_spec("mindspore") is not None:
+        return sys.executable
+    beside = Path(__file__).parents[2] / ".venv-mindspore" / "bin" / "python"
+    is_whole = (beside.parents[1] / ".headway").exists()
+    return str(beside) if is_whole else None
 
 
 def load(place: Path, root: str, words: list[str]):
-    """Write a job for these words; return it and the config."""
+    """Write a job for these words; return the config."""
     from headway.config import load_config
     from headway.machine import inspect_machine
     from headway.plan import make_plan
@@ -40,39 +51,79 @@ def train(place: Path, root: str, words: list[str]) -> dict:
     return {"code": main({**job, "report_fd": fd, "listen_fd": None, "master_port": 0})}
 
 
-def compare(place: Path, root: str, words: list[str]) -> dict:
-    """Give one batch to both frameworks' models with the same weights."""
+def sink(place: Path, root: str, words: list[str]) -> dict:
+    """Train with a stand-in for the device's queue, which a CPU does not have; tell how MindSpore was asked."""
     import mindspore as ms
-    import torch
 
-    from headway.recipes.tfnet import task as in_torch
-    from headway.recipes.tfnet import task_mindspore as in_mindspore
+    from headway.engine.mindspore import context
 
-    config = load(place, root, words)
-    ms.set_context(mode=ms.GRAPH_MODE if config.task.graph_mode else ms.PYNATIVE_MODE, save_graphs_path=str(place))
+    asked: dict = {}
+
+    def stand_in(gradient, dataset, sink_size):
+        asked.update(size=sink_size, columns=dataset.get_col_names(), num=dataset.get_dataset_size())
+        batches = dataset.create_tuple_iterator(num_epochs=1)
+        return lambda: gradient(*next(batches))
+
+    ms.data_sink = stand_in
+    context.refuse_sink = lambda target: None
+    return {**train(place, root, words), **asked, "prefetch": ms.dataset.config.get_prefetch_size()}
+
+
+def logits(place: Path, root: str, words: list[str]) -> dict:
+    """Read one batch with a run's exported weights, by MindSpore's own loader; keep logits and loss."""
+    import mindspore as ms
+
+    from headway.recipes.tfnet.task_mindspore import make_task
+
+    config = load(place / "again", root, words)
+    ms.set_context(mode=ms.PYNATIVE_MODE)
     ms.set_device("CPU")
-    one, other = in_torch.make_task(config), in_mindspore.make_task(config)
-    model, loss = one.build_model().eval(), other.build_loss()
+    task = make_task(config)
+    loss = task.build_loss()
     loss.set_train(False)
-    named = other.names(loss)
-    for name, value in model.state_dict().items():
-        named[name].set_data(ms.Tensor(value.numpy()))
-    batch = other.eval_data().arrays(np.arange(2), np.zeros(2, np.int64))
-    tensors = [batch[name] if name == "frames" else batch[name].astype(np.int32) for name in other.inputs]
+    absent, unread = ms.load_param_into_net(loss.model, ms.load_checkpoint(str(place / "best_model.ckpt")))
+    batch = task.eval_data().arrays(np.arange(2), np.zeros(2, np.int64))
+    tensors = [batch[name] if name == "frames" else batch[name].astype(np.int32) for name in task.inputs]
     total, fused = loss(*(ms.Tensor(value) for value in tensors))
-    with torch.no_grad():
-        given = {name: torch.from_numpy(value) for name, value in batch.items()}
-        want = model(given["frames"], given["lengths"])["fused"].numpy()
-        wanted_total = one.loss(model, given).total.item()
-    return {
-        "names": sorted(named) == sorted(model.state_dict()),
-        "difference": float(np.abs(fused.asnumpy() - want).max()),
-        "size": float(np.abs(want).max()),
-        "loss": [float(total.asnumpy()), wanted_total],
-        "params": [sum(int(p.size) for p in loss.trainable_params()), sum(p.numel() for p in model.parameters())],
-    }
+    np.save(place / "logits.npy", fused.asnumpy())
+    params = sum(int(param.size) for param in loss.trainable_params())
+    return {"absent": absent, "unread": unread, "loss": float(total.asnumpy()), "params": params}
+
+
+def settings(place: Path, root: str, words: list[str]) -> dict:
+    """Tell how MindSpore is set up for devices that are not here, and what its errors become."""
+    import mindspore as ms
+
+    from headway.engine.mindspore import context
+    from headway.engine.mindspore.explain import explain
+    from headway.engine.mindspore.task import Settings
+    from headway.errors import CheckError
+
+    calls: list = []
+    ms.set_context = lambda **values: calls.append(values)
+    ms.set_device = lambda target, number=None: calls.append({"device": target, "number": number})
+    graphs = place / "graphs"
+    own = Settings(
+        device_target="GPU", device_id=3, has_graph_kernel=True, max_memory="8GB", block_size="512MB",
+        has_offload=True, is_dumped=True,
+    )  # fmt: skip
+    target = context.set_up(own, device="cuda", local_rank=1, threads=1, graphs=graphs)
+    found = {"target": target, "graph": ms.GRAPH_MODE, "calls": list(calls), "dump": os.environ["MS_DEV_SAVE_GRAPHS"]}
+    calls.clear()
+    context.set_up(
+        Settings(device_target="Ascend", is_graph=False), device="cuda", local_rank=1, threads=1, graphs=graphs
+    )
+    found["ascend"] = list(calls)
+    try:
+        context.set_up(Settings(has_sink=True), device="cpu", local_rank=0, threads=1, graphs=graphs)
+    except CheckError as refused:
+        found["sink"] = refused.code
+    told = json.loads(words[-1])
+    found["codes"] = [getattr(explain(RuntimeError(text)), "code", None) for text in told]
+    return found
 
 
 if __name__ == "__main__":
     do, place, root, *words = sys.argv[1:]
-    print(json.dumps({"train": train, "compare": compare}[do](Path(place), root, words)))
+    ways = {"train": train, "sink": sink, "logits": logits, "settings": settings}
+    print(json.dumps(ways[do](Path(place), root, words)))

@@ -1,6 +1,8 @@
 """TFNet in PyTorch through the real engine: it learns to read, and goes on bit for bit after a stop."""
 
+import json
 import os
+import sys
 
 import pytest
 import torch
@@ -8,6 +10,7 @@ import torch
 from fakes.engine_run import read_tensors, reports
 from fakes.tfnet_set import SMALL, write_small
 from headway.config import load_config
+from headway.engine import offline
 from headway.engine.loop import train
 from headway.engine.report import Reporter
 from headway.engine.worker import prepare
@@ -41,8 +44,9 @@ def _run(place, root, *words):
     return prepare({**job, "report_fd": fd, "listen_fd": None, "master_port": 0}, Reporter(fd))
 
 
+@pytest.mark.timeout(1200)  # half a minute on a quiet machine
 def test_the_default_run_reads_signs_far_better_than_a_constant_answer(tmp_path):
-    run = _run(tmp_path / "run", tmp_path / "data", "train.steps=170", "eval.every=85")
+    run = _run(tmp_path / "run", tmp_path / "data", "train.steps=150", "eval.every=25", "lr.schedule=constant")
     assert train(run) == "done"
     floor = data.baseline(run.config.task)["constant_wer"]
     found = [event["measures"]["wer"] for event in reports(tmp_path / "run", "validation")]
@@ -58,3 +62,14 @@ def test_a_resumed_run_is_bit_equal_to_one_that_was_never_stopped(tmp_path):
     assert again.progress.step == 2
     train(again)
     assert read_tensors(RunDir(tmp_path / "parts")) == read_tensors(RunDir(tmp_path / "whole"))
+
+
+def test_weights_are_refused_where_the_words_have_other_numbers(tmp_path, monkeypatch, capsys):
+    root = write_small(tmp_path / "data")
+    train(_run(tmp_path / "run", root, *SMALL, "train.steps=1"))
+    labels = root / "label" / "dev.csv"
+    labels.write_text(labels.read_text(encoding="utf-8").replace("罕见", "常见"), encoding="utf-8")
+    request = {"do": "eval", "run_dir": str(tmp_path / "run"), "lang": "en"}
+    monkeypatch.setattr(sys, "argv", ["offline", json.dumps(request)])
+    offline.main()
+    assert json.loads(capsys.readouterr().out.strip().splitlines()[-1])["error"]["code"] == "tfnet/vocabulary"

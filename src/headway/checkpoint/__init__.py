@@ -6,6 +6,7 @@ and shards that were fsynced, renamed into place and read back. The half that ne
 
 from headway.checkpoint.copy import copy_checkpoint
 from headway.checkpoint.export import Export, export_folder, export_pt, export_safetensors, plan_export
+from headway.checkpoint.export_ckpt import export_ckpt
 from headway.checkpoint.manifest import Manifest
 from headway.checkpoint.retention import find_leftovers, plan_prune, prune, sweep
 from headway.checkpoint.search import CheckpointInfo, Found, find_resumable, list_checkpoints, read_latest
@@ -17,6 +18,7 @@ __all__ = [
     "Found",
     "Manifest",
     "copy_checkpoint",
+    "export_ckpt",
     "export_folder",
     "export_pt",
     "export_safetensors",

@@ -3,6 +3,7 @@
 safetensors   FILE
 pt            FOLDER/model_000200.pt, meta_000200.json
 folder        FOLDER/checkpoint-200/model.safetensors, config.json, ema/model.safetensors where there is an average
+ckpt          FILE, for MindSpore: see export_ckpt.py
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from headway.checkpoint.verify import read_manifest, verify_checkpoint
 from headway.errors import CheckpointError
 
 Select = Literal["model", "ema"]
-Form = Literal["safetensors", "pt", "folder"]
+Form = Literal["safetensors", "pt", "folder", "ckpt"]
 
 _COPY_BYTES: Final = 16 << 20
 
@@ -45,14 +46,14 @@ class Export:
 
 
 def plan_export(path: Path, out: Path, *, select: Select = "model", form: Form) -> Export:
-    """Say what an export would write: a file for safetensors, files in a folder for the others."""
+    """Say what an export would write: a file for safetensors and ckpt, files in a folder for the others."""
     manifest = read_manifest(path)
     if form == "folder":
         parts = [_lay_out(path, manifest, "model"), _lay_out(path, manifest, "ema") if _has_ema(manifest) else {}]
         files = _folder_files(out, manifest)
     else:
         parts = [_lay_out(path, manifest, select)]
-        files = (out,) if form == "safetensors" else _pt_files(out, manifest.step)
+        files = _pt_files(out, manifest.step) if form == "pt" else (out,)
     total = sum(max((span.end for span in spans.values()), default=0) for spans in parts)
     return Export(source=path, step=manifest.step, files=files, num_tensors=sum(map(len, parts)), bytes=total)
 
@@ -60,7 +61,7 @@ def plan_export(path: Path, out: Path, *, select: Select = "model", form: Form) 
 def export_safetensors(path: Path, out: Path, *, select: Select = "model") -> Export:
     """Verify a checkpoint and write its weights, put together and with plain names, as one file."""
     planned = plan_export(path, out, select=select, form="safetensors")
-    _refuse_existing(planned.files)
+    refuse_existing(planned.files)
     manifest = verify_checkpoint(path)
     spans = _lay_out(path, manifest, select)
     header = encode_header(spans, {"format": "pt", "step": str(manifest.step)})
@@ -90,7 +91,7 @@ def export_pt(
     `measures` is what the run's history knows of this step: it was saved before it was validated.
     """
     planned = plan_export(path, out, select=select, form="pt")
-    _refuse_existing(planned.files)
+    refuse_existing(planned.files)
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=out, prefix=".export-") as place:
@@ -109,7 +110,7 @@ def export_pt(
 def export_folder(path: Path, out: Path, *, measures: Mapping[str, float] | None = None) -> Export:
     """Write `checkpoint-N` as Accelerate projects keep it: the weights, their average below ema/, and config.json."""
     planned = plan_export(path, out, form="folder")
-    _refuse_existing(planned.files)
+    refuse_existing(planned.files)
     try:
         for file in planned.files:
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -187,7 +188,8 @@ def _has_ema(manifest: Manifest) -> bool:
     return any(name.startswith("ema/") for name in manifest.tensors)
 
 
-def _refuse_existing(files: tuple[Path, ...]) -> None:
+def refuse_existing(files: tuple[Path, ...]) -> None:
+    """Never write over what is there."""
     for file in files:
         if file.exists() or file.is_symlink():
             raise CheckpointError("checkpoint/export-exists", path=file)

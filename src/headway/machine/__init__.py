@@ -10,7 +10,15 @@ from headway.machine.dumps import Dump, read_dump
 from headway.machine.findings import judge_machine
 from headway.machine.gpus import FirstOf, GpuDriver, GpuReading, RecordedDriver
 from headway.machine.inspect import inspect_machine
-from headway.machine.mindspore import MindSpore, check_mindspore, read_mindspore
+from headway.machine.mindspore import (
+    MindSpore,
+    check_mindspore,
+    made_for_mindspore,
+    mindspore_target,
+    read_mindspore,
+    try_mindspore,
+    with_mindspore,
+)
 from headway.machine.models import GpuModel, find_model, gpu_models
 from headway.machine.nvml import NvmlDriver
 from headway.machine.record import Finding, Framework, Gpu, GpuHealth, GpuProcess, Level, MachineReport, Npu
@@ -52,7 +60,9 @@ __all__ = [
     "judge_data",
     "judge_dump",
     "judge_machine",
+    "made_for_mindspore",
     "make_machine",
+    "mindspore_target",
     "parse_smi",
     "pick_devices",
     "read_dump",
@@ -60,7 +70,9 @@ __all__ = [
     "read_stand_in",
     "stand_in",
     "try_batch",
+    "try_mindspore",
     "try_ranks",
     "values_of",
     "with_findings",
+    "with_mindspore",
 ]

@@ -42,7 +42,11 @@ def judge_data(recipe: Recipe, section: Any) -> Iterator[Finding]:
 
 def _paths(section: Any) -> Iterator[tuple[str, Path]]:
     """Yield the keys of a section that name something which has to be there."""
-    for key in type(section).model_fields if section is not None else ():
+    fields = type(section).model_fields if section is not None else {}
+    is_made = "synthetic" in fields and section.synthetic
+    for key in fields:
         value = getattr(section, key)
+        if is_made and key == "data_dir":  # the start makes a synthetic set there
+            continue
         if isinstance(value, str) and value and _PATH_KEY.search(key) and not _MADE_HERE.search(key):
             yield key, Path(value).expanduser()

@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 
 from headway.errors import CheckError
+from headway.machine.record import Finding, MachineReport
 
-_DEADLINE_S: Final = 20.0
+_DEADLINE_S: Final = 60.0
+_TRY_S: Final = 300.0
+_OF_TORCH: Final = ("machine/torch-missing", "machine/torch-cpu-build", "machine/torch-cannot-gpu")
+"""Findings that say nothing about a run that trains with MindSpore."""
 _ASK: Final = """
 import json
 from importlib.metadata import PackageNotFoundError, version
@@ -52,10 +57,51 @@ def read_mindspore(python: str | None = None) -> MindSpore:
     return MindSpore(python, found["mindspore"], found["numpy"])
 
 
+def made_for_mindspore() -> str | None:
+    """Return the interpreter that the set-up makes beside its own environment, where it is there."""
+    place = Path(sys.prefix).parent / ".venv-mindspore" / "bin" / "python"
+    return str(place) if place.exists() else None
+
+
 def check_mindspore(found: MindSpore) -> None:
     """Refuse an interpreter that cannot train with MindSpore."""
     if found.mindspore is None:
-        raise CheckError("mindspore/missing", python=found.python)
+        raise CheckError("mindspore/missing", python=found.python, other=made_for_mindspore() or "…")
     # With numpy 2 MindSpore only warns on import and then fails oddly in convolutions and indexing.
     if found.numpy is not None and int(found.numpy.partition(".")[0]) >= 2:
         raise CheckError("mindspore/numpy", mindspore=found.mindspore, numpy=found.numpy)
+
+
+def with_mindspore(report: MachineReport, found: MindSpore) -> MachineReport:
+    """Return the report of a machine for a run that trains with MindSpore: its findings instead of torch's."""
+    others = tuple(finding for finding in report.findings if finding.code not in _OF_TORCH)
+    try:
+        check_mindspore(found)
+    except CheckError as refused:
+        own = Finding(code=refused.code, level="stop", facts=refused.facts)
+    else:
+        facts = {"mindspore": found.mindspore, "numpy": found.numpy, "python": found.python}
+        own = Finding(code="mindspore/ready", level="ok", facts=facts)
+    return replace(report, findings=(*others, own))
+
+
+def mindspore_target(report: MachineReport, asked: str) -> str:
+    """Return MindSpore's name of the device a run would use here: what was asked for, or what there is."""
+    if asked != "auto":
+        return asked
+    return "Ascend" if report.npus else "GPU" if any(not gpu.lost for gpu in report.gpus) else "CPU"
+
+
+def try_mindspore(found: MindSpore, target: str) -> Finding:
+    """Let MindSpore compute something on a device (`CPU`, `GPU`, `Ascend`), in a process of its own."""
+    line = [found.python, "-P", "-m", "headway.engine.mindspore.probe", target]
+    try:
+        done = subprocess.run(line, capture_output=True, text=True, timeout=_TRY_S, check=False)
+    except subprocess.TimeoutExpired:
+        why = f"no answer within {_TRY_S:.0f} s"
+    else:
+        if done.returncode == 0:
+            return Finding(code="mindspore/computes", level="ok", facts={"target": target})
+        why = (done.stderr.strip().splitlines() or ["n/a"])[-1]
+    facts = {"target": target, "mindspore": found.mindspore or "n/a", "why": why}
+    return Finding(code="mindspore/device", level="stop", facts=facts)

@@ -280,6 +280,12 @@ TEXTS: dict[str, Text] = {
         en_hint="choose another place with --out",
         zh_hint="用 --out 换一个位置",
     ),
+    "checkpoint/export-type": Text(
+        en="the tensor {name} has type {kind}, and a MindSpore checkpoint holds {known}",
+        zh="张量 {name} 的类型为 {kind}，而 MindSpore 检查点支持 {known}",
+        en_hint="type: headway ckpt export --format safetensors",
+        zh_hint="运行：headway ckpt export --format safetensors",
+    ),
     "checkpoint/export-child": Text(
         en="writing {path} ended with code {code}: {why}",
         zh="写入 {path} 的进程异常结束，退出码 {code}：{why}",
@@ -321,8 +327,9 @@ TEXTS: dict[str, Text] = {
         zh="检查点的步数；默认为通过校验的最新一个，verify 默认为全部",
     ),
     "checkpoint/option-format": Text(
-        en="form of the weights; folder: checkpoint-N/ with config.json and, where there is one, ema/",
-        zh="权重的格式；folder：checkpoint-N/，内有 config.json，有滑动平均时还有 ema/",
+        en="form of the weights; folder: checkpoint-N/ with config.json and, where there is one, ema/;"
+        " ckpt: for MindSpore",
+        zh="权重的格式；folder：checkpoint-N/，内有 config.json，有滑动平均时还有 ema/；ckpt：供 MindSpore 读取",
     ),
     "checkpoint/option-out": Text(
         en="file for safetensors, folder for pt and folder; default: export/ in the run directory",

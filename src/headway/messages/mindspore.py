@@ -9,10 +9,15 @@ TEXTS: dict[str, Text] = {
         en="{python} has no MindSpore, and this run trains with it",
         zh="{python} 没有安装 MindSpore，而本次训练需要它",
         en_hint="install it: {python} -m pip install 'mindspore>=2.7' 'numpy<2'; or name an interpreter that has it:"
-        " env.python=…; or train the same model with PyTorch: task.framework=torch",
-        zh_hint="安装：{python} -m pip install 'mindspore>=2.7' 'numpy<2'；或用 env.python=… 指定已安装它的解释器；"
+        " env.python={other}; or train the same model with PyTorch: task.framework=torch",
+        zh_hint="安装：{python} -m pip install 'mindspore>=2.7' 'numpy<2'；或指定已安装它的解释器：env.python={other}；"
         "或改用 PyTorch 训练同一模型：task.framework=torch",
     ),
+    "mindspore/ready": Text(
+        en="MindSpore {mindspore} with numpy {numpy}: {python}",
+        zh="已安装 MindSpore {mindspore} 与 numpy {numpy}：{python}",
+    ),
+    "mindspore/computes": Text(en="MindSpore computes on {target}", zh="MindSpore 可以在 {target} 上计算"),
     "mindspore/numpy": Text(
         en="MindSpore {mindspore} needs numpy 1.x, but numpy {numpy} is installed",
         zh="MindSpore {mindspore} 需要 numpy 1.x，而当前安装的是 numpy {numpy}",
@@ -25,6 +30,12 @@ TEXTS: dict[str, Text] = {
         en_hint="set task.device_target=CPU, or install the MindSpore build for this device (and check nvidia-smi or"
         " npu-smi info)",
         zh_hint="设置 task.device_target=CPU，或安装对应该设备的 MindSpore 版本（并检查 nvidia-smi 或 npu-smi info）",
+    ),
+    "mindspore/sink": Text(
+        en="task.data_sink=true needs a queue on the device, and MindSpore has none on {target}",
+        zh="task.data_sink=true 需要设备上的队列，而 MindSpore 在 {target} 上没有这种队列",
+        en_hint="set task.data_sink=false; task.prefetch loads ahead on every device",
+        zh_hint="设置 task.data_sink=false；task.prefetch 在任何设备上都能预取",
     ),
     "mindspore/out-of-memory": Text(
         en="the device ran out of memory: {why}",

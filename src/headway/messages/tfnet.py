@@ -17,6 +17,12 @@ TEXTS: dict[str, Text] = {
         en_hint="set task.min_frames={high} or lower",
         zh_hint="将 task.min_frames 设为 {high} 或更小",
     ),
+    "tfnet/sink-shape": Text(
+        en="task.data_sink needs batches of one shape, and with task.bucket={bucket} they have several",
+        zh="task.data_sink 要求所有批次形状相同，而 task.bucket={bucket} 时形状不止一种",
+        en_hint="set task.bucket={want}, or lower task.max_frames",
+        zh_hint="设置 task.bucket={want}，或调小 task.max_frames",
+    ),
     "tfnet/no-labels": Text(
         en="cannot read the labels {file}: {why}",
         zh="无法读取标注文件 {file}：{why}",
@@ -93,6 +99,38 @@ TEXTS: dict[str, Text] = {
         en_hint="use the labels and task.text_cleanup the weights were trained with",
         zh_hint="使用训练该权重时的标注与 task.text_cleanup",
     ),
+    "tfnet/guide-no-config": Text(
+        en="there is no config {path}; here are {known}",
+        zh="没有配置文件 {path}；这里有：{known}",
+        en_hint="for example: python train_tfnet_gpu.py --config configs/gpu_config.json",
+        zh_hint="例如：python train_tfnet_gpu.py --config configs/gpu_config.json",
+    ),
+    "tfnet/guide-start": Text(
+        en="TFNet training with {config}; log: {log}", zh="启动 TFNet 训练：{config}；日志：{log}"
+    ),
+    "tfnet/guide-end": Text(
+        en="training ended with exit code {code} after {minutes} minutes",
+        zh="训练结束，退出码 {code}，用时 {minutes} 分钟",
+    ),
+    "tfnet/guide-not-copied": Text(en="{name} was not written: {why}", zh="未能写出 {name}：{why}"),
+    "tfnet/guide-device": Text(en="devices: {names}", zh="设备：{names}"),
+    "tfnet/guide-memory": Text(
+        en="memory: {have} GiB (the guide asks for {want} GB)",
+        zh="系统内存：{have} GiB（指南要求 {want} GB）",
+        en_hint="lower training.batch_size and dataset.max_frames in the config",
+        zh_hint="在配置中调小 training.batch_size 与 dataset.max_frames",
+    ),
+    "tfnet/guide-disk": Text(
+        en="free disk: {have} GiB (the guide asks for {want} GB)",
+        zh="可用磁盘：{have} GiB（指南要求 {want} GB）",
+        en_hint="free some, or keep fewer checkpoints: save.keep_last=1",
+        zh_hint="清理磁盘，或少保留检查点：save.keep_last=1",
+    ),
+    "tfnet/guide-conda": Text(
+        en="conda environment: {name} (any name will do; what counts is what is installed)",
+        zh="conda 环境：{name}（名称不限，只看其中装了什么）",
+    ),
+    "tfnet/guide-config": Text(en="config read: {path}", zh="配置文件可读：{path}"),
     "tfnet/ignored-name": Text(en="it is only a name", zh="它只是一个名称"),
     "tfnet/ignored-precision": Text(
         en="the precision is set by task.amp_level (MindSpore) or train.precision (PyTorch)",
@@ -102,17 +140,9 @@ TEXTS: dict[str, Text] = {
         en="the mode is set by gpu_optimization.enable_graph_mode alone",
         zh="运行模式仅由 gpu_optimization.enable_graph_mode 决定",
     ),
-    "tfnet/ignored-interval": Text(
-        en="it counts epochs; here eval.every and save.every count steps",
-        zh="它按轮数计；这里的 eval.every 与 save.every 按步数计",
-    ),
     "tfnet/ignored-rowsize": Text(
         en="batches do not go through MindSpore's shared memory",
         zh="批次不经过 MindSpore 的共享内存传递",
-    ),
-    "tfnet/ignored-sink": Text(
-        en="batches come in an order that can be resumed exactly, loaded ahead by task.prefetch",
-        zh="批次按可精确续训的顺序读取，由 task.prefetch 预取",
     ),
     "tfnet/ignored-reuse": Text(en="MindSpore always reuses memory", zh="MindSpore 始终复用内存"),
     "tfnet/ignored-ctc": Text(
@@ -166,12 +196,14 @@ KEYS: dict[str, str] = {
     "task.device_target": "MindSpore：训练所用的设备；auto：按计划所定。",
     "task.device_id": "MindSpore：设备编号；不设则为 rank 自己的编号。",
     "task.graph_mode": "MindSpore：编译整步运行（GRAPH_MODE）；false 则逐行运行（PYNATIVE_MODE）。",
-    "task.amp_level": "MindSpore：混合精度级别；O0 即 fp32。",
+    "task.amp_level": "MindSpore：混合精度级别；O0 即 fp32，true 即 O2。",
+    "task.loss_scale": "MindSpore：amp_level 为 O1 至 O3 时损失乘上的倍数，随后再从梯度中除去；损失本身是较大的总和。",
     "task.graph_kernel": "MindSpore：在 GPU 与 Ascend 上融合算子（enable_graph_kernel）。",
     "task.max_device_memory": "MindSpore：设备内存上限，例如 8GB。",
     "task.mempool_block_size": "MindSpore：每次申请设备内存的大小，例如 512MB；实际至少为 1GB。",
     "task.memory_offload": "MindSpore：把闲置的张量放到主机内存。",
-    "task.prefetch": "MindSpore：由一个线程提前读取的批次数。",
+    "task.prefetch": "MindSpore：提前读取的批次数。",
+    "task.data_sink": "MindSpore：把批次送入设备上的队列（GPU 与 Ascend）；所有批次须形状相同，见 bucket。",
     "task.profiling": "MindSpore：把性能分析写入训练目录。",
     "task.dump": "MindSpore：把编译出的计算图写入训练目录。",
 }

@@ -165,9 +165,11 @@ def test_the_guides_own_config_is_read_and_what_has_no_effect_is_said(tmp_path):
     file = tmp_path / "gpu_config.json"
     file.write_text(
         """{"dataset": {"name": "CE-CSL", "crop_size": 160, "max_frames": 50},
-        "model": {"hidden_size": 256, "device_target": "GPU", "enable_graph_kernel": true},
+        "model": {"hidden_size": 256, "device_target": "GPU", "enable_graph_kernel": true,
+                  "enable_auto_mixed_precision": true},
         "training": {"batch_size": 8, "learning_rate": 1e-4, "num_epochs": 55, "gradient_clip_norm": 1.0,
-                     "enable_data_sink": true, "early_stopping_patience": 10},
+                     "enable_data_sink": false, "early_stopping_patience": 10, "max_rowsize": 32,
+                     "save_interval": 5, "eval_interval": 1},
         "gpu_optimization": {"enable_graph_mode": false, "enable_profiling": true, "max_device_memory": "8GB"},
         "loss": {"ctc_blank_id": 0, "kd_temperature": 8, "kd_weight": 25.0}}"""
     )
@@ -175,10 +177,12 @@ def test_the_guides_own_config_is_read_and_what_has_no_effect_is_said(tmp_path):
     config = loaded.config
     assert (config.task.crop_size, config.task.hidden_size, config.batch.per_device) == (160, 256, 8)
     assert (config.train.epochs, config.train.steps, config.eval.patience) == (55, None, 10)
+    assert (config.save.every_epochs, config.save.every, config.eval.every_epochs, config.eval.every) == (5, 0, 1, 0)
+    assert config.task.amp_level == "O2" and not config.task.data_sink
     assert not config.task.graph_mode and config.task.profiling and config.task.max_device_memory == "8GB"
     assert {facts["key"] for code, facts in loaded.warnings if code == "config/ignored"} >= {
         "dataset.name",
-        "training.enable_data_sink",
+        "training.max_rowsize",
         "loss.ctc_blank_id",
     }
 
@@ -187,6 +191,18 @@ def test_a_crop_larger_than_the_frame_is_refused():
     with pytest.raises(ConfigError) as refused:
         TfnetSection(crop_size=64, frame_size=32)
     assert refused.value.code == "tfnet/crop"
+
+
+def test_a_queue_on_the_device_needs_batches_of_one_shape():
+    with pytest.raises(ConfigError) as refused:
+        TfnetSection(data_sink=True, max_frames=230, bucket=16)
+    assert refused.value.code == "tfnet/sink-shape" and refused.value.facts["want"] == 244
+    assert TfnetSection(data_sink=True, max_frames=230, bucket=244).data_sink
+
+
+@pytest.mark.parametrize(("given", "level"), [(True, "O2"), (False, "O0"), ("O1", "O1"), ("O3", "O3")])
+def test_the_guides_switch_for_mixed_precision_is_a_level(given, level):
+    assert TfnetSection(amp_level=given).amp_level == level
 
 
 def test_the_closed_form_gives_the_published_parameter_count():

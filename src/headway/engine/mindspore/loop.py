@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from typing import Any, Literal
 
 import mindspore as ms
 import numpy as np
-from mindspore import Tensor, nn
+from mindspore import nn
 
+from headway.engine.due import is_due
 from headway.engine.mindspore.meter import BACKWARD, COMM, DATA, EVAL, OPTIMIZER, SAVE, STOPPING
 from headway.engine.mindspore.ranks import Ranks
 from headway.engine.mindspore.run import Loaded, MindRun, resume, save, share_statistics, wait_for_save
-from headway.engine.mindspore.task import ArrayData, Arrays, MindTask
-from headway.engine.mindspore.update import Add, Grads, Norm, Reduce
+from headway.engine.mindspore.sink import open_sink
+from headway.engine.mindspore.task import ArrayData, MindTask, tensors_of
+from headway.engine.mindspore.update import Add, Grads, Norm, Reduce, Scaled
 from headway.engine.order import after_skips
 from headway.errors import TrainError
 from headway.plan import lr_at
@@ -31,18 +34,23 @@ class Stepper:
     """The compiled parts of a step."""
 
     def __init__(self, run: MindRun) -> None:
-        self.gradient = ms.value_and_grad(run.loss, None, run.params, has_aux=True)
+        self.scale = run.task.settings.loss_scale
+        loss = run.loss if self.scale == 1 else Scaled(run.loss, self.scale)
+        self.gradient = ms.value_and_grad(loss, None, run.params, has_aux=True)
         self.add, self.norm = Add(), Norm()
         self.reduce = Reduce() if run.ranks.world_size > 1 else None
+        self.sink: Callable[[], Any] | None = None
 
+    def open_data(self, run: MindRun) -> None:
+        """Begin to load where the run stands."""
+        run.open_data()
+        self.sink = open_sink(self.gradient, run) if run.task.settings.has_sink else None
 
-def tensors_of(task: MindTask, batch: Arrays) -> list[Tensor]:
-    """Return a batch as the loss takes it; MindSpore's operators want 32-bit integers."""
-    found = []
-    for name in task.inputs:
-        value = batch[name]
-        found.append(Tensor(value.astype(np.int32) if value.dtype == np.int64 else value))
-    return found
+    def differentiate(self, task: MindTask, loaded: Loaded) -> tuple[float, Grads]:
+        """Return the sum of the loss over a micro-batch, and its gradients times the scale."""
+        (total, _), grads = self.sink() if self.sink else self.gradient(*tensors_of(task, loaded.batch))
+        # Mutable: a plain tuple counts as a constant, and every step would be compiled anew.
+        return float(total.asnumpy()) / self.scale, ms.mutable(grads)
 
 
 def train(run: MindRun) -> Literal["done", "stopped"]:
@@ -50,9 +58,10 @@ def train(run: MindRun) -> Literal["done", "stopped"]:
     config, plan = run.config, run.plan
     stepper = Stepper(run)
     run.loss.set_train(True)
-    run.open_data()
+    stepper.open_data(run)
     flushed = time.monotonic()
-    if run.progress.step and _is_due(run.progress.step, config.eval.every):
+    batch, in_epoch = plan.batch_samples, len(run.data)
+    if run.progress.step and is_due(config.eval, run.progress, batch, in_epoch):
         validate(run)
     while run.progress.step < plan.total_steps:
         is_stop, is_save = take_step(run, stepper)
@@ -66,10 +75,10 @@ def train(run: MindRun) -> Literal["done", "stopped"]:
             wait_for_save(run, config.launch.grace_s)
             return "stopped"
         is_last = step >= plan.total_steps
-        if is_last or is_save or _is_due(step, config.save.every):
+        if is_last or is_save or is_due(config.save, run.progress, batch, in_epoch):
             run.meter.enter(SAVE)
             save(run)
-        if (is_last or _is_due(step, config.eval.every)) and validate(run) == "stale":
+        if (is_last or is_due(config.eval, run.progress, batch, in_epoch)) and validate(run) == "stale":
             break
     wait_for_save(run)
     run.metrics.flush()
@@ -87,11 +96,9 @@ def take_step(run: MindRun, stepper: Stepper) -> tuple[bool, bool]:
         meter.enter(DATA)
         loaded = next(run.batches)
         meter.enter(BACKWARD)
-        (total, _), part = stepper.gradient(*tensors_of(run.task, loaded.batch))
-        # Mutable: a plain tuple counts as a constant, and every step would be compiled anew.
-        part = ms.mutable(part)
+        total, part = stepper.differentiate(run.task, loaded)
         grads = part if grads is None else ms.mutable(stepper.add(grads, part))
-        loss += float(total.asnumpy())
+        loss += total
         taken.append(loaded)
     meter.enter(COMM)
     assert grads is not None
@@ -100,15 +107,17 @@ def take_step(run: MindRun, stepper: Stepper) -> tuple[bool, bool]:
     count = float(plan.micro_batch * plan.accumulation)
     sums = run.ranks.sum(np.array([loss, count, *wishes], np.float64))
     meter.enter(OPTIMIZER)
-    norm = float(stepper.norm(grads).asnumpy()) / float(sums[1])
+    divisor = float(sums[1]) * stepper.scale
+    norm = float(stepper.norm(grads).asnumpy()) / divisor
     mean = float(sums[0] / sums[1])
     if not math.isfinite(mean) or not math.isfinite(norm):
-        _guard(run, taken, start, "loss" if not math.isfinite(mean) else "gradient")
+        if _guard(run, taken, start, "loss" if not math.isfinite(mean) else "gradient") == "back":
+            stepper.open_data(run)
         return sums[2] > 0, sums[3] > 0
     clip = run.config.optimizer.clip
     factor = 1.0 if clip is None or norm <= clip else clip / (norm + 1e-6)
     lr = run.config.lr.base * plan.lr_factor * lr_at(progress.position, run.schedule)
-    run.adam.step(grads, factor / float(sums[1]), lr, progress.updates)
+    run.adam.step(grads, factor / divisor, lr, progress.updates)
     progress.updates += 1
     progress.step += 1
     progress.position = start + plan.batch_samples
@@ -120,7 +129,7 @@ def take_step(run: MindRun, stepper: Stepper) -> tuple[bool, bool]:
     return sums[2] > 0, sums[3] > 0
 
 
-def _guard(run: MindRun, taken: list[Loaded], start: int, what: str) -> None:
+def _guard(run: MindRun, taken: list[Loaded], start: int, what: str) -> Literal["on", "back"]:
     """Record a loss or gradient that is not finite, then stop, skip or roll back."""
     progress, policy = run.progress, run.config.guard.policy
     progress.guard_events += 1
@@ -139,7 +148,7 @@ def _guard(run: MindRun, taken: list[Loaded], start: int, what: str) -> None:
         progress.step += 1
         progress.position = start + run.plan.batch_samples
         run.taken.extend(taken)
-        return
+        return "on"
     events = progress.guard_events
     run.saver.wait()
     if run.saved_step is None:
@@ -148,7 +157,7 @@ def _guard(run: MindRun, taken: list[Loaded], start: int, what: str) -> None:
     run.taken.clear()
     run.progress.guard_events = events
     run.progress.skips.append((start, start + run.plan.batch_samples))
-    run.open_data()
+    return "back"
 
 
 def validate(run: MindRun) -> Literal["better", "worse", "stale"]:
@@ -198,10 +207,6 @@ def sum_measures(
         sums = {name: value + measured[name] for name, value in sums.items()}
     values = ranks.sum(np.array(list(sums.values())))
     return dict(zip(sums, (float(value) for value in values), strict=True))
-
-
-def _is_due(step: int, every: int) -> bool:
-    return every > 0 and step % every == 0
 
 
 def _is_save_time(run: MindRun) -> bool:

@@ -68,13 +68,20 @@ class MindRun:
     saved_at: float = field(default_factory=time.monotonic)
     batches: Iterator[Loaded] = field(default_factory=lambda: iter(()))
 
-    def open_data(self) -> None:
-        """Load from where the run stands, a few batches ahead in a thread."""
+    def keys(self, position: int, skips: list[tuple[int, int]]) -> Iterator[tuple[Ids, Ids]]:
+        """Return which samples of which epochs come to this rank after a position."""
         plan = self.plan
         share = Share(self.ranks.rank, self.ranks.world_size, plan.micro_batch, plan.accumulation)
-        order = Order(len(self.data), self.config.seed)
-        keys = micro_batches(order, share, self.progress.position, self.progress.skips)
-        self.batches = _ahead(self.data, keys, self.task.settings.prefetch)
+        return micro_batches(Order(len(self.data), self.config.seed), share, position, skips)
+
+    def open_data(self) -> None:
+        """Load from where the run stands, a few batches ahead in a thread."""
+        keys = self.keys(self.progress.position, self.progress.skips)
+        if self.task.settings.has_sink:
+            # The device's queue is fed by MindSpore itself (see sink.py); here it is only told which samples those are.
+            self.batches = (Loaded({}, ids, epochs) for ids, epochs in keys)
+        else:
+            self.batches = _ahead(self.data, keys, self.task.settings.prefetch)
 
     def seed_step(self) -> None:
         """Seed every generator by the step: what a resumed run draws needs no saved state."""

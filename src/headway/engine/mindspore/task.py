@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from mindspore import Parameter, nn
+from mindspore import Parameter, Tensor, nn
 from numpy.typing import NDArray
 
 Arrays = dict[str, NDArray[np.generic]]
@@ -23,12 +23,13 @@ class Settings:
     device_target: Literal["auto", "CPU", "GPU", "Ascend"] = "auto"
     device_id: int | None = None
     is_graph: bool = True
-    amp_level: str = "O0"
     has_graph_kernel: bool = False
     max_memory: str | None = None
     block_size: str | None = None
     has_offload: bool = False
+    loss_scale: float = 1.0
     prefetch: int = 2
+    has_sink: bool = False
     is_profiled: bool = False
     is_dumped: bool = False
 
@@ -95,3 +96,14 @@ class MindTask(ABC):
     @abstractmethod
     def predict(self, loss: nn.Cell, options: Mapping[str, Any], out: Path) -> str:
         """Produce something with the trained model; return the words for the screen."""
+
+
+def tensors_of(task: MindTask, batch: Arrays) -> list[Tensor]:
+    """Return a batch as the loss takes it."""
+    return [Tensor(value) for value in inputs_of(task, batch)]
+
+
+def inputs_of(task: MindTask, batch: Arrays) -> list[NDArray[Any]]:
+    """Return the arrays the loss takes, in its order; MindSpore's operators want 32-bit integers."""
+    values = [batch[name] for name in task.inputs]
+    return [value.astype(np.int32) if value.dtype == np.int64 else value for value in values]

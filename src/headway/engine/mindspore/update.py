@@ -60,6 +60,19 @@ def _move_one(
     return True
 
 
+class Scaled(nn.Cell):
+    """A loss times a factor: in half precision the gradients of the plain loss would become zero."""
+
+    def __init__(self, loss: nn.Cell, scale: float) -> None:
+        super().__init__(auto_prefix=False)
+        self.loss, self.scale = loss, scale
+
+    def construct(self, *inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the loss times the factor, and what comes with it as it is."""
+        total, output = self.loss(*inputs)
+        return total * self.scale, output
+
+
 class Norm(nn.Cell):
     """The length of all gradients together."""
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import mindspore as ms
-from mindspore import amp
 
 from headway.config import RunConfig
 from headway.engine.mindspore.arrays import ArraySaver
@@ -67,8 +66,6 @@ def prepare(job: dict[str, Any], reporter: Reporter, beat: HeartbeatWriter) -> M
     set_up(task.settings, device=plan.device, local_rank=job["local_rank"], threads=plan.threads, graphs=graphs)
     ranks = join(job)
     loss = task.build_loss()
-    if task.settings.amp_level != "O0":
-        loss = amp.auto_mixed_precision(loss, task.settings.amp_level)
     params = list(loss.trainable_params())
     run = MindRun(
         config=config,

@@ -57,6 +57,17 @@ class ClipData:
         lengths = np.array([-(-len(video) // 4) for video in videos], np.int64)
         return {"frames": frames, "lengths": lengths, "labels": labels, "label_lengths": label_lengths}
 
+    def longest(self, samples: int) -> Arrays:
+        """Return blank clips of the most frames, with the most words."""
+        section = self._section
+        padded = -(-padded_length(section.max_frames) // section.bucket) * section.bucket
+        return {
+            "frames": np.zeros((samples, padded, 3, section.crop_size, section.crop_size), np.uint8),
+            "lengths": np.full(samples, -(-section.max_frames // 4), np.int64),
+            "labels": np.ones((samples, self._most_labels), np.int64),
+            "label_lengths": np.full(samples, self._most_labels, np.int64),
+        }
+
     def _video(self, index: int, epoch: int) -> Frames:
         section, whole = self._section, self._decoded(index)
         spare = section.frame_size - section.crop_size

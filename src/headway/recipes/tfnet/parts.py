@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from headway.config import RunConfig
-from headway.recipes.tfnet.clips import ClipData
+from headway.recipes.tfnet.clips import Arrays, ClipData
 from headway.recipes.tfnet.data import Clip, Dataset, open_dataset
 from headway.recipes.tfnet.frames import count_frames
 from headway.recipes.tfnet.glosses import Vocabulary, check_vocabulary
@@ -43,6 +43,10 @@ class TfnetParts:
     def open_clips(self, clips: Sequence[Clip], *, is_train: bool = False) -> ClipData:
         """Return these clips as data."""
         return ClipData(clips, self.vocabulary, self.section, seed=self.config.seed, is_train=is_train)
+
+    def longest_clips(self, samples: int) -> Arrays:
+        """Return a batch as large as any: every clip has the most frames and the most words."""
+        return self.data("train").longest(samples)
 
     def data_id(self) -> dict[str, str]:
         """Return hashes of what is trained on and of the words' numbers."""

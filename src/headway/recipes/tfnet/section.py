@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from headway.config import Count, Positive, Section, Share, Whole
 from headway.errors import ConfigError
 
 Memory = Annotated[str, Field(pattern=r"^\d+(\.\d+)?(GB|MB)$")]
 Stages = Annotated[tuple[Count, Count, Count, Count], Field()]
+_EDGES = 12
+"""Frames by which a clip is padded at both ends together; see clips.py."""
+
+
+def _level(value: object) -> object:
+    """Read the guide's switch enable_auto_mixed_precision as a level: on is O2, off is O0."""
+    return {True: "O2", False: "O0"}[value] if isinstance(value, bool) else value
+
+
+Level = Annotated[Literal["O0", "O1", "O2", "O3"], BeforeValidator(_level)]
 
 
 class TfnetSection(Section):
@@ -80,8 +90,10 @@ class TfnetSection(Section):
     """MindSpore: number of the device; none: the rank's own."""
     graph_mode: bool = True
     """MindSpore: compile the whole step (GRAPH_MODE); false: run it line by line (PYNATIVE_MODE)."""
-    amp_level: Literal["O0", "O1", "O2", "O3"] = "O0"
-    """MindSpore: mixed precision level; O0 is fp32."""
+    amp_level: Level = "O0"
+    """MindSpore: mixed precision level; O0 is fp32, true is O2."""
+    loss_scale: Positive = 1.0
+    """MindSpore: factor on the loss at amp_level O1 to O3, taken out of the gradients again; the loss is a sum."""
     graph_kernel: bool = False
     """MindSpore: fuse operators (enable_graph_kernel), on GPU and Ascend."""
     max_device_memory: Memory | None = None
@@ -91,7 +103,9 @@ class TfnetSection(Section):
     memory_offload: bool = False
     """MindSpore: keep idle tensors in the memory of the host."""
     prefetch: Whole = 2
-    """MindSpore: batches loaded ahead by a thread."""
+    """MindSpore: batches loaded ahead."""
+    data_sink: bool = False
+    """MindSpore: send batches to a queue on the device (GPU and Ascend); all must have one shape, see bucket."""
     profiling: bool = False
     """MindSpore: write a profile of the run into the run directory."""
     dump: bool = False
@@ -128,6 +142,9 @@ class TfnetSection(Section):
             raise ConfigError("tfnet/crop", crop=self.crop_size, frame=self.frame_size)
         if self.min_frames > self.max_frames:
             raise ConfigError("tfnet/frames", low=self.min_frames, high=self.max_frames)
+        longest = 4 * -(-self.max_frames // 4) + _EDGES
+        if self.data_sink and self.bucket < longest:
+            raise ConfigError("tfnet/sink-shape", bucket=self.bucket, want=longest)
         return self
 
 

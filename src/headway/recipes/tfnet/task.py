@@ -61,6 +61,10 @@ class TfnetTask(Task):
         """Return the dev clips."""
         return TensorClips(self.parts.data("dev"))
 
+    def example(self, samples: int) -> Batch:
+        """Return clips of the most frames a clip may have: memory must do for the longest."""
+        return {name: torch.from_numpy(value) for name, value in self.parts.longest_clips(samples).items()}
+
     def data_id(self) -> dict[str, str]:
         """Return hashes of what is trained on."""
         return self.parts.data_id()
@@ -120,6 +124,10 @@ class TfnetTask(Task):
     def describe(self, step: int, measures: Mapping[str, float]) -> dict[str, Any]:
         """Return the vocabulary and sizes that travel with the weights."""
         return self.parts.describe(step, measures)
+
+    def check_export(self, described: Mapping[str, Any]) -> None:
+        """Refuse a checkpoint whose words have other numbers."""
+        self.parts.check_export(described)
 
     def predict(self, model: nn.Module, options: Mapping[str, Any], out: Path) -> Prediction:
         """Read clips, one line each."""

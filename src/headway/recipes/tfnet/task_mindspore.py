@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from mindspore import Parameter, Tensor, nn
+from mindspore import Parameter, Tensor, amp, nn
 from numpy.typing import NDArray
 
 from headway.config import RunConfig
@@ -39,12 +39,13 @@ class TfnetMindTask(MindTask):
             device_target=own.device_target,
             device_id=own.device_id,
             is_graph=own.graph_mode,
-            amp_level=own.amp_level,
             has_graph_kernel=own.graph_kernel,
             max_memory=own.max_device_memory,
             block_size=own.mempool_block_size,
             has_offload=own.memory_offload,
+            loss_scale=1.0 if own.amp_level == "O0" else own.loss_scale,
             prefetch=own.prefetch,
+            has_sink=own.data_sink,
             is_profiled=own.profiling,
             is_dumped=own.dump,
         )
@@ -56,7 +57,11 @@ class TfnetMindTask(MindTask):
         start = initial_weights({name: tuple(param.shape) for name, param in named.items()}, seed=self.config.seed)
         for name, param in named.items():
             param.set_data(Tensor(start[name]))
-        return TfnetLoss(model, self.section)
+        loss = TfnetLoss(model, self.section)
+        if self.section.amp_level != "O0":
+            # The model alone: CTC and the distillation stay in fp32, which they ask for themselves.
+            loss.model = amp.auto_mixed_precision(model, self.section.amp_level)
+        return loss
 
     def names(self, loss: nn.Cell) -> Mapping[str, Parameter]:
         """Return the model's weights and statistics by their names in any framework."""

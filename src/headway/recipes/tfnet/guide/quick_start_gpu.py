@@ -1,0 +1,9 @@
+#!/usr/bin/env python3
+"""python quick_start_gpu.py: check the machine, then train with configs/gpu_config.json"""
+
+import os
+import sys
+
+if __name__ == "__main__":
+    line = ["@PYTHON@", "-P", "-m", "headway", "guide", "tfnet", "quick_start_gpu", "--python=" + sys.executable]
+    os.execv(line[0], line + sys.argv[1:])

@@ -1,0 +1,9 @@
+#!/usr/bin/env python3
+"""python train_tfnet_gpu.py --config configs/gpu_config.json [key=value ...]"""
+
+import os
+import sys
+
+if __name__ == "__main__":
+    line = ["@PYTHON@", "-P", "-m", "headway", "guide", "tfnet", "train_tfnet_gpu", "--python=" + sys.executable]
+    os.execv(line[0], line + sys.argv[1:])
