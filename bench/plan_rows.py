@@ -74,7 +74,7 @@ def ask(row: Row) -> Question:
     if row["kind"] == "estimated":
         raise InexpressibleError("a rule of thumb, not a run: no batch, no length")
     if row["kind"] == "claimed":
-        raise InexpressibleError("a guide's claim, not a run (checked in docs/guides/guide-claims.md)")
+        raise InexpressibleError("a guide's claim, not a run (checked in docs/claims.md)")
     try:
         return _ask(row)
     except KeyError as missing:

@@ -15,7 +15,7 @@ import time
 import traceback
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,11 +37,14 @@ from headway.engine.ema import Ema
 from headway.engine.optim import Muon, make_optimizers
 from headway.engine.parallel import Ranks
 from headway.engine.precision import Precision
+from headway.engine.standins import StandIns
 from headway.engine.task import Task
 from headway.engine.worker import build_model, load_task
 from headway.errors import HeadwayError
 from headway.plan import Plan
 
+_UNTRACEABLE = (DataDependentOutputException, DynamicOutputShapeException, UnsupportedOperatorException, RuntimeError)
+"""What a fake tensor answers when its value is asked for."""
 _CUDA_IN_FP32 = {
     torch.nn.functional.layer_norm,
     torch.nn.functional.group_norm,
@@ -103,8 +106,10 @@ def _widen(value: Any) -> Any:
 class Tracker(TorchDispatchMode):
     """Adds up the bytes of live storages, by what they are for, and remembers the moment of the most."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_cpu: bool = False) -> None:
         super().__init__()
+        self.is_cpu = is_cpu
+        """Count what kernels of the CPU hold while they run, too."""
         self.phase = "weights"
         self.live: dict[str, int] = {}
         self.peak: dict[str, int] = {}
@@ -114,6 +119,8 @@ class Tracker(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run one operation and count what it made and what it moved."""
+        if self.is_cpu:
+            self._pass(_inside(func._overloadpacket, args))
         out = func(*args, **(kwargs or {}))
         self.ops += 1
         fresh = sum(self._hold(value) for value in tree_iter(out) if isinstance(value, Tensor))
@@ -142,6 +149,12 @@ class Tracker(TorchDispatchMode):
         if self.total > self.most:
             self.most, self.peak, self.moment = self.total, dict(self.live), self.phase
 
+    def _pass(self, size: int) -> None:
+        """Count what an operation holds only while it runs."""
+        if size and self.total + size > self.most:
+            self.most, self.moment = self.total + size, self.phase
+            self.peak = {**self.live, self.phase: self.live.get(self.phase, 0) + size}
+
     def _drop(self, entry: list[Any]) -> None:
         holder, size = entry
         self.live[holder] -= size
@@ -160,6 +173,20 @@ class Tracker(TorchDispatchMode):
         self._add("batch", 0)
 
 
+def _inside(kernel: Any, args: Any) -> int:
+    """Return what oneDNN's kernels hold while they run, results included, where no dispatcher sees it."""
+    if kernel is torch.ops.aten.convolution_backward and args[-1][0]:
+        out_channels, in_channels, *window = args[2].shape
+        # In blocks of eight channels: the gradient of the input in their layout, then dense, then in ours. Windows of
+        # one, and channels that make no blocks, are done in our layout from the start.
+        is_blocked = max(window) > 1 and out_channels % 8 == 0 and in_channels % 8 == 0
+        return 3 * _bytes(args[1]) if is_blocked else 0
+    if kernel is torch.ops.aten.mkldnn_rnn_layer_backward:
+        entry, first, second = args[:3]
+        return _bytes(entry) + 3 * _bytes(first) + 2 * _bytes(second)  # both matrices again in their own layout
+    return 0
+
+
 def _bytes(tensor: Tensor) -> int:
     return tensor.numel() * tensor.element_size()
 
@@ -169,6 +196,7 @@ def _arithmetic(plan: Plan) -> Iterator[None]:
     """Run forward in the plan's compute type, cast as its device casts."""
     device = torch.device("cpu")
     with ExitStack() as stack:
+        stack.enter_context(StandIns())
         if plan.device == "cuda":
             stack.enter_context(CudaCasts())
         # fp16 has no CPU autocast everywhere; bf16 is as wide.
@@ -189,7 +217,7 @@ def trace_step(stored: Mapping[str, Any], micro_batch: int) -> dict[str, Any]:
     plan = replace(Plan.from_json(dict(stored["plan"])), strategy="single", world_size=1)
     ranks = Ranks(0, 1, 0, torch.device("cpu"))
     batch = task.example(micro_batch)
-    tracker = Tracker()
+    tracker = Tracker(is_cpu=plan.device == "cpu")
     with FakeTensorMode(allow_non_fake_inputs=True), tracker:
         model, layout = build_model(task, config, plan, ranks)
         trained = [param for param in model.parameters() if param.requires_grad]
@@ -223,9 +251,14 @@ def trace_step(stored: Mapping[str, Any], micro_batch: int) -> dict[str, Any]:
             optimizer.step(1e-3, 1)
         if ema is not None:
             ema.update()
+        worked = tracker.moved, tracker.flops
+        steps_peak = tracker.most
+        is_whole = _evaluate(task, model, moved, plan, ema, tracker)
     return {
         "micro_batch": micro_batch,
         "peak_bytes": tracker.most,
+        "step_peak_bytes": steps_peak,
+        "is_evaluation_whole": is_whole,
         "parts": {name: size for name, size in tracker.peak.items() if size},
         "moment": tracker.moment,
         "params": sum(param.numel() for param in model.parameters()),
@@ -238,10 +271,28 @@ def trace_step(stored: Mapping[str, Any], micro_batch: int) -> dict[str, Any]:
         "rest_bytes": _weights(model) - sum(_weights(block) for block in task.blocks(model)),
         "flops": flops,
         "moved_bytes": passed,
-        "update_bytes": tracker.moved - passed,
+        "update_bytes": worked[0] - passed,
         "ops": tracker.ops,
         "took_s": round(time.monotonic() - began, 3),
     }
+
+
+def _evaluate(
+    task: Task, model: nn.Module, batch: Mapping[str, Tensor], plan: Plan, ema: Ema | None, tracker: Tracker
+) -> bool:
+    """Validate one batch as the engine does, with the average in place; say whether all of it could be followed.
+
+    Measures often end on the host (a decoder, a table), where fake tensors have no values. The forward is behind them
+    by then, and with it the memory.
+    """
+    tracker.phase = "evaluation"
+    model.eval()
+    try:
+        with ema.applied() if ema is not None else nullcontext(), torch.no_grad(), _arithmetic(plan):
+            task.measures(model, batch)
+    except (*_UNTRACEABLE, HeadwayError, OSError):  # measures may read data that is not prepared yet
+        return False
+    return True
 
 
 def model_shape(optimizer: Muon, chunk: list[int]) -> torch.Size:

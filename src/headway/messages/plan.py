@@ -84,6 +84,12 @@ TEXTS: dict[str, Text] = {
         en_hint="leave --trace out; the first steps of a run measure what a trace would foresee",
         zh_hint="不加 --trace；训练的前几步会测得追踪本应预测的数值",
     ),
+    "plan/probe-elsewhere": Text(
+        en="--probe times steps on this machine, and the plan is for another one",
+        zh="--probe 在本机实测，而计划针对的是另一台机器",
+        en_hint="leave out --probe, or --on and --machine",
+        zh_hint="去掉 --probe，或去掉 --on 与 --machine",
+    ),
     # warnings
     "plan/tight": Text(
         en="memory is tight: about {used} of {have}",
@@ -120,6 +126,18 @@ TEXTS: dict[str, Text] = {
         zh="{gpu}（计算能力 {capability}）没有 bf16 单元：bf16 只能模拟，很慢",
         en_hint="set train.precision=fp16",
         zh_hint="改为 train.precision=fp16",
+    ),
+    "plan/min-over-rate": Text(
+        en="the rate is to fall to {least} (lr.min), and it starts at {rate}",
+        zh="学习率要降到 {least}（lr.min），但它一开始就只有 {rate}",
+        en_hint="set lr.min below {rate}, or leave it out: lr.min=null",
+        zh_hint="让 lr.min 小于 {rate}，或去掉它：lr.min=null",
+    ),
+    "plan/workers-over-cores": Text(
+        en="{total} loader processes are for another machine: here are {cores} cores, so each rank gets {workers}",
+        zh="{total} 个数据加载进程是给别的机器用的：本机有 {cores} 个核，每个 rank 用 {workers} 个",
+        en_hint="to have another number on each of the {ranks} ranks, set parallel.workers",
+        zh_hint="如需给 {ranks} 个 rank 指定其他数量，设置 parallel.workers",
     ),
     "plan/warmup-too-long": Text(
         en="warm-up takes {warmup} samples and the run has {total}: the full rate is never reached",
@@ -171,6 +189,11 @@ TEXTS: dict[str, Text] = {
     "plan/value-rate-tokens": Text(en="{rate} samples/s, {tokens} tokens/s", zh="{rate} 样本/秒，{tokens} token/秒"),
     "plan/from-trace": Text(en="traced, peak in {moment}", zh="追踪所得，峰值在 {moment} 阶段"),
     "plan/from-formula": Text(en="formula, peak in {moment}", zh="公式所得，峰值在 {moment} 阶段"),
+    "plan/from-probe": Text(en="probed here ({num} measured)", zh="本机试跑所得（{num} 次测量）"),
+    "plan/from-run": Text(en="earlier runs here ({num} measured)", zh="本机此前的训练（{num} 次测量）"),
+    "plan/from-stretched": Text(
+        en="measured here at other sizes ({num}), stretched", zh="由本机其他规模的测量（{num} 次）推算"
+    ),
     "plan/from-roofline": Text(en="data sheet, {mfu} of its peak", zh="按规格书推算，利用率 {mfu}"),
     "plan/holder-weights": Text(en="weights", zh="权重"),
     "plan/holder-gradients": Text(en="gradients", zh="梯度"),
@@ -180,6 +203,7 @@ TEXTS: dict[str, Text] = {
     "plan/holder-logits-and-loss": Text(en="logits and loss", zh="logits 与损失"),
     "plan/holder-weights-in-compute-type": Text(en="weights in the compute type", zh="计算精度的权重副本"),
     "plan/holder-gathered-weights": Text(en="gathered weights", zh="聚合的权重"),
+    "plan/holder-evaluation": Text(en="validation", zh="验证"),
     "plan/holder-temporaries": Text(en="temporaries", zh="临时张量"),
     "plan/holder-batch": Text(en="batch", zh="批次数据"),
     "plan/holder-workspace": Text(en="workspace", zh="工作区"),
@@ -197,6 +221,8 @@ TEXTS: dict[str, Text] = {
     "plan/column-speedup": Text(en="speed-up", zh="加速比"),
     "plan/value-none": Text(en="none", zh="无"),
     "plan/value-end": Text(en="at the end", zh="仅在结束时"),
+    "plan/value-epochs": Text(en="every {epochs} epochs", zh="每 {epochs} 轮"),
+    "plan/value-both": Text(en="every {steps} steps and {epochs} epochs", zh="每 {steps} 步以及每 {epochs} 轮"),
     "plan/value-steps": Text(en="every {steps} steps", zh="每 {steps} 步"),
     "plan/value-warmup": Text(en="{samples} samples, {steps} steps", zh="{samples} 个样本，{steps} 步"),
     "plan/from-default": Text(en="default {rest}", zh="默认 {rest}"),
@@ -237,6 +263,10 @@ TEXTS: dict[str, Text] = {
     "plan/help-trace": Text(
         en="trace the real model and step (seconds; no GPU needed) for the memory forecast",
         zh="追踪真实的模型与训练步以预测内存（需数秒，不需要 GPU）",
+    ),
+    "plan/help-probe": Text(
+        en="time a few real steps here first; the plan then tells time by them",
+        zh="先在本机实跑几步，计划按实测给出时间",
     ),
     "plan/help-what-if": Text(
         en="also show other batches, strategies and numbers of ranks",

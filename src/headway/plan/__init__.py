@@ -1,6 +1,7 @@
 """How it will fit: a config, a `MachineReport` and a recipe come in, a `Plan` goes out. Arithmetic, no framework."""
 
 from headway.plan.batch import Batch, BatchWish, keep_total, resolve_batch, suggest_batches, write_batch
+from headway.plan.calibrate import Seen, Sighting, expect, fingerprint, recall, remember
 from headway.plan.forecast import (
     SHARES,
     Forecast,
@@ -15,7 +16,8 @@ from headway.plan.forecast import (
     speed_up,
 )
 from headway.plan.make import make_plan
-from headway.plan.outlook import list_holders, look_ahead
+from headway.plan.outlook import list_holders, look_ahead, study_model
+from headway.plan.preset import fit_preset
 from headway.plan.record import Plan, PlanRow, PlanWarning
 from headway.plan.schedule import LrSchedule, draw_curve, lr_at, lr_factor, make_schedule
 from headway.plan.words import label_text, origin_text, value_text
@@ -30,10 +32,15 @@ __all__ = [
     "Plan",
     "PlanRow",
     "PlanWarning",
+    "Seen",
+    "Sighting",
     "Variant",
     "draw_curve",
+    "expect",
     "fill_memory",
     "find_card",
+    "fingerprint",
+    "fit_preset",
     "foresee",
     "imagine",
     "imagine_cards",
@@ -47,8 +54,11 @@ __all__ = [
     "make_plan",
     "make_schedule",
     "origin_text",
+    "recall",
+    "remember",
     "resolve_batch",
     "speed_up",
+    "study_model",
     "suggest_batches",
     "value_text",
     "write_batch",

@@ -5,7 +5,7 @@ A trace of the real step is used where one was made; otherwise the decoder formu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -215,6 +215,8 @@ def kept_checkpoints(plan: Plan, config: RunConfig) -> int:
     """Return how many checkpoints the disk holds at its fullest: those that stay, and the one being written."""
     save = config.save
     made = plan.total_steps // save.every + 1 if save.every else 1
+    if save.every_epochs and plan.epoch_samples:
+        made += int(plan.total_samples // (save.every_epochs * plan.epoch_samples))
     spaced = plan.total_steps // save.keep_every if save.keep_every else 0
     return min(made, save.keep_last + spaced + int(save.keep_best)) + 1
 
@@ -263,27 +265,42 @@ class Variant:
     plan: Plan
 
 
-def imagine(plan: Plan, config: RunConfig, machine: MachineReport, model: Model) -> Iterator[Variant]:
-    """Yield changes that keep the effective batch, each with its forecast, what saves memory first."""
-    for changed, other, change in _changes(plan, config, model):
-        yield Variant(change=change, forecast=foresee(changed, other, machine, model), plan=changed)
+def imagine(
+    plan: Plan,
+    config: RunConfig,
+    machine: MachineReport,
+    model: Model,
+    study: Callable[[Plan, RunConfig], Model | None] | None = None,
+) -> Iterator[Variant]:
+    """Yield changes that keep the effective batch, each with its forecast, what saves memory first.
+
+    Args:
+        study: finds what is known of the model with other arithmetic; a trace holds for its own only.
+    """
+    for changed, other, change in _changes(plan, config):
+        known: Model | None = model
+        if model.traces and (other is not config or changed.precision != plan.precision):
+            known = study(changed, other) if study is not None else None
+        if known is not None:
+            yield Variant(change=change, forecast=foresee(changed, other, machine, known), plan=changed)
 
 
-def _changes(plan: Plan, config: RunConfig, model: Model) -> Iterator[tuple[Plan, RunConfig, str]]:
+def _changes(plan: Plan, config: RunConfig) -> Iterator[tuple[Plan, RunConfig, str]]:
     each = plan.micro_batch * plan.accumulation
     for micro in (size for size in range(1, 2 * plan.micro_batch + 1) if each % size == 0):
         if micro != plan.micro_batch and micro in (plan.micro_batch // 4, plan.micro_batch // 2, plan.micro_batch * 2):
             yield replace(plan, micro_batch=micro, accumulation=each // micro), config, f"batch.per_device={micro}"
     if plan.world_size > 1 and plan.strategy != "fsdp":
         yield replace(plan, strategy="fsdp"), config, "parallel.strategy=fsdp"
-    if model.traces:
-        return  # other arithmetic would need another trace
     again = config.train.activation_checkpoint
     train = config.train.model_copy(update={"activation_checkpoint": not again})
     yield plan, config.model_copy(update={"train": train}), f"train.activation_checkpoint={str(not again).lower()}"
-    if plan.precision == "fp32" and plan.gpus:
-        yield replace(plan, precision="bf16"), config, "train.precision=bf16"
+    if plan.gpus:
+        for kind in (one for one in _KINDS if one != plan.precision):
+            yield replace(plan, precision=kind), config, f"train.precision={kind}"
 
+
+_KINDS: tuple[Literal["bf16", "fp32"], ...] = ("bf16", "fp32")
 
 CARDS = ("3090", "4090", "5090", "l40s", "a100-40gb", "a100", "h20", "h100", "h200")
 """What people compare, small to large."""

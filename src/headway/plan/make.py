@@ -14,8 +14,9 @@ from headway.plan.layout import Layout, lay_out
 from headway.plan.length import Length, resolve_length
 from headway.plan.record import Plan, PlanWarning
 from headway.plan.rows import list_rows
-from headway.plan.schedule import choose_warmup, lr_factor
+from headway.plan.schedule import check_floor, choose_warmup, lr_factor
 from headway.plan.words import COMMAND_LAYER, FILE_LAYER, layer_of
+from headway.plan.workers import share_workers
 
 
 class Loaded(Protocol):
@@ -59,6 +60,9 @@ def make_plan(loaded: Loaded, machine: MachineReport, recipe: Recipe, *, before:
     batch = _kept_batch(kept, wish) if kept else resolve_batch(wish)
     length = resolve_length(config.train, batch_samples=batch.samples, train_samples=in_epoch, layers=layers)
     _, warmup = choose_warmup(config.lr, origins, batch_samples=batch.samples)
+    workers, crowded = share_workers(config.parallel, layers, ranks=layout.world_size, cores=machine.cores)
+    factor = lr_factor(config.lr, batch=_in_unit(config, batch))
+    check_floor(config.lr, factor)
     uuids = tuple(gpu.uuid for gpu in layout.gpus if gpu.uuid is not None)
     plan = Plan(
         world_size=layout.world_size,
@@ -68,22 +72,24 @@ def make_plan(loaded: Loaded, machine: MachineReport, recipe: Recipe, *, before:
         strategy=layout.strategy,
         precision=layout.precision,
         threads=layout.threads,
-        workers=config.parallel.workers,
+        workers=workers,
         micro_batch=batch.per_device,
         accumulation=batch.accumulation,
         batch_samples=batch.samples,
         tokens_per_sample=tokens,
         total_samples=length.total_samples,
         total_steps=length.total_steps,
-        lr_factor=lr_factor(config.lr, batch=_in_unit(config, batch)),
+        lr_factor=factor,
         warmup_samples=warmup,
         warnings=(
             *layout.warnings,
+            *crowded,
             *_warn(warmup, batch, length, in_epoch),
             *_overruled(config, length, layers),
             *_advise(loaded, recipe, layout, batch),
         ),
         gpu_uuids=uuids if len(uuids) == len(layout.gpus) else (),
+        epoch_samples=in_epoch,
     )
     return replace(plan, rows=list_rows(plan, config, origins, machine=machine, wish=wish, length=length, kept=kept))
 

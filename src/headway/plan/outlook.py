@@ -10,6 +10,7 @@ from headway.config import Recipe, RunConfig
 from headway.errors import PlanError
 from headway.machine import MachineReport
 from headway.messages import say
+from headway.plan.calibrate import Seen, expect, fingerprint, recall
 from headway.plan.forecast import (
     Forecast,
     Model,
@@ -45,17 +46,17 @@ def look_ahead(
         trace: make a trace of the real step when none is kept; takes seconds.
     """
     config = wanted.config
-    values, sizes = config.model_dump(mode="json"), trace_sizes(plan)
-    traces = find_trace(recipe.name, values, plan, micro_batches=sizes)
-    if traces is None and trace:
-        try:
-            traces = make_trace(recipe.name, values, plan, micro_batches=sizes, python=machine.framework.python)
-        except PlanError as error:  # a plan without a trace is still a plan
-            facts = {name: str(fact) for name, fact in error.facts.items()}
-            plan = replace(plan, warnings=(*plan.warnings, PlanWarning(code=error.code, facts=facts)))
-    model = know_model(recipe, config, traces)
+    try:
+        model = study_model(plan, config, machine, recipe, trace=trace)
+    except PlanError as error:  # a plan without a trace is still a plan
+        facts = {name: str(fact) for name, fact in error.facts.items()}
+        plan = replace(plan, warnings=(*plan.warnings, PlanWarning(code=error.code, facts=facts)))
+        model = study_model(plan, config, machine, recipe, trace=False)
+    seen = expect(recall(fingerprint(plan, config, machine), machine), plan)
     if model is None:
-        return plan, None
+        # Nothing is known of the memory, but these steps have been timed here.
+        rows = (*plan.rows, *_time_rows(plan, seen=seen)) if seen else plan.rows
+        return replace(plan, rows=rows, forecast=_time_json({}, seen) if seen else None), None
     forecast = foresee(plan, config, machine, model)
     if forecast.verdict == "will-not-fit" and plan.gpus:
         raise _refuse(plan, config, machine, model, forecast)
@@ -70,11 +71,32 @@ def look_ahead(
     if machine.disk_free_bytes is not None and disk > machine.disk_free_bytes:
         facts = {"need": size(disk), "have": size(machine.disk_free_bytes), "place": machine.disk_place}
         warnings.append(PlanWarning(code="plan/disk-short", facts=facts))
-    rows = (*plan.rows, *_rows(plan, config, forecast))
-    return replace(plan, rows=rows, warnings=tuple(warnings), forecast=forecast.to_json()), model
+    rows = (*plan.rows, *_rows(plan, config, forecast, seen))
+    told = _time_json(forecast.to_json(), seen)
+    return replace(plan, rows=rows, warnings=tuple(warnings), forecast=told), model
 
 
-def _rows(plan: Plan, config: RunConfig, forecast: Forecast) -> Iterator[PlanRow]:
+def _time_json(told: dict[str, Any], seen: Seen | None) -> dict[str, Any]:
+    """Return the forecast with the measured time in place of the data sheet's, and which of the two it is."""
+    if seen is not None:
+        return {**told, "step_s": seen.step_s, "samples_s": seen.samples_s, "time_source": seen.source}
+    return {**told, "time_source": "roofline"} if "step_s" in told else told
+
+
+def study_model(plan: Plan, config: RunConfig, machine: MachineReport, recipe: Recipe, *, trace: bool) -> Model | None:
+    """Return what is known of the model: a kept trace, a new one if wanted, else the recipe's own shape, else nothing.
+
+    Raises:
+        PlanError: a new trace was wanted and could not be made.
+    """
+    values, sizes = config.model_dump(mode="json"), trace_sizes(plan)
+    traces = find_trace(config.recipe, values, plan, micro_batches=sizes)
+    if traces is None and trace:
+        traces = make_trace(config.recipe, values, plan, micro_batches=sizes, python=machine.framework.python)
+    return know_model(recipe, config, traces)
+
+
+def _rows(plan: Plan, config: RunConfig, forecast: Forecast, seen: Seen | None) -> Iterator[PlanRow]:
     origin = f"plan/from-{forecast.source}"
     used = size(forecast.used_bytes)
     if forecast.verdict == "tight":  # between what it cannot do without and what it would like
@@ -88,24 +110,36 @@ def _rows(plan: Plan, config: RunConfig, forecast: Forecast) -> Iterator[PlanRow
         have=size(forecast.device_bytes),
         moment=forecast.memory.moment,
     )
-    speed = forecast.speed
-    if speed is not None:
-        mfu = f"{speed.mfu:.0%}"
-        yield make_row("step-time", duration(speed.step_s), origin_code="plan/from-roofline", mfu=mfu)
-        tokens = plan.tokens_per_sample
-        rate, token_rate = short(speed.samples_s), short(speed.samples_s * tokens) if tokens else ""
-        code = "plan/value-rate-tokens" if tokens else "plan/value-rate"
-        facts = {"rate": rate, "tokens": token_rate, "mfu": mfu}
-        yield make_row("rate", "", origin_code="plan/from-roofline", value_code=code, **facts)
-        whole = plan.total_steps * speed.step_s
-        yield make_row("eta", duration(whole), f"{count(plan.total_steps)} × {duration(speed.step_s)}")
-        if forecast.power_w is not None:
-            hours = whole / 3600
-            watts = forecast.power_w * plan.world_size
-            yield make_row("energy", f"{watts * hours / 1000:.3g} kWh", f"{plan.world_size} × {forecast.power_w:.0f} W")
+    yield from _time_rows(plan, seen=seen, forecast=forecast)
     kept = kept_checkpoints(plan, config)
     each = forecast.checkpoint_bytes
     yield make_row("disk", size(each * kept), f"{kept} × {size(each)}")
+
+
+def _time_rows(plan: Plan, *, seen: Seen | None, forecast: Forecast | None = None) -> Iterator[PlanRow]:
+    """Yield time by what this machine has shown, else by the data sheet."""
+    speed = forecast.speed if forecast else None
+    if seen is None and speed is None:
+        return
+    if seen is not None:
+        step_s, rate_s = seen.step_s, seen.samples_s
+        origin = "plan/from-stretched" if seen.is_stretched else f"plan/from-{seen.source}"
+        facts = {"num": str(seen.sightings), "mfu": ""}
+    else:
+        assert speed is not None
+        step_s, rate_s, origin = speed.step_s, speed.samples_s, "plan/from-roofline"
+        facts = {"num": "0", "mfu": f"{speed.mfu:.0%}"}
+    yield make_row("step-time", duration(step_s), origin_code=origin, **facts)
+    tokens = plan.tokens_per_sample
+    code = "plan/value-rate-tokens" if tokens else "plan/value-rate"
+    facts |= {"rate": short(rate_s), "tokens": short(rate_s * tokens) if tokens else ""}
+    yield make_row("rate", "", origin_code=origin, value_code=code, **facts)
+    whole = plan.total_steps * step_s
+    yield make_row("eta", duration(whole), f"{count(plan.total_steps)} × {duration(step_s)}")
+    if forecast is not None and forecast.power_w is not None:
+        watts = forecast.power_w * plan.world_size
+        kwh = f"{watts * whole / 3.6e6:.3g} kWh"
+        yield make_row("energy", kwh, f"{plan.world_size} × {forecast.power_w:.0f} W")
 
 
 def _refuse(plan: Plan, config: RunConfig, machine: MachineReport, model: Model, forecast: Forecast) -> PlanError:

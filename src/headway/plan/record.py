@@ -64,6 +64,8 @@ class Plan:
     warnings: tuple[PlanWarning, ...] = ()
     gpu_uuids: tuple[str, ...] = ()
     """The same GPUs by name, for CUDA_VISIBLE_DEVICES; empty where the driver does not tell."""
+    epoch_samples: int | None = None
+    """Samples of one pass over the training set, where they can be counted."""
     forecast: Mapping[str, Any] | None = None
     """Memory and time as foreseen (`Forecast.to_json`); none: nothing is known of the model yet."""
 

@@ -14,6 +14,14 @@ from headway.plan.record import Plan, PlanRow
 from headway.plan.schedule import choose_warmup, draw_curve, make_schedule
 from headway.units import count
 
+_EVERY = {
+    (False, False): "plan/value-end",
+    (True, False): "plan/value-steps",
+    (False, True): "plan/value-epochs",
+    (True, True): "plan/value-both",
+}
+"""How often something is done: by steps, by epochs."""
+
 
 def list_rows(
     plan: Plan,
@@ -164,13 +172,16 @@ def _rate(plan: Plan, config: RunConfig, origins: Mapping[str, str]) -> Iterator
 
 
 def _upkeep(plan: Plan, config: RunConfig, origins: Mapping[str, str], machine: MachineReport) -> Iterator[PlanRow]:
-    for key, every in (("eval", config.eval.every), ("save", config.save.every)):
-        origin = _from(origins, f"{key}.every")
-        if every:
-            yield make_row(f"{key}-every", "", origin, value_code="plan/value-steps", steps=count(every))
-        else:
-            yield make_row(f"{key}-every", "", origin, value_code="plan/value-end")
-    yield make_row("workers", plan.workers, _from(origins, "parallel.workers"))
+    for key, wish in (("eval", config.eval), ("save", config.save)):
+        origin = _from(origins, f"{key}.every" if wish.every or wish.every_epochs is None else f"{key}.every_epochs")
+        facts = {"steps": count(wish.every), "epochs": f"{wish.every_epochs or 0:g}"}
+        code = _EVERY[bool(wish.every), wish.every_epochs is not None]
+        yield make_row(f"{key}-every", "", origin, value_code=code, **facts)
+    total, origin = config.parallel.all_workers, _from(origins, "parallel.workers")
+    if total is not None and plan.workers != config.parallel.workers:
+        is_share = plan.workers == max(1, total // plan.world_size)
+        origin = f"{total} / {plan.world_size}" if is_share else _from(origins, "parallel.all_workers")
+    yield make_row("workers", plan.workers, origin)
     if config.parallel.threads is not None:
         yield make_row("threads", plan.threads, _from(origins, "parallel.threads"))
     else:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from headway.config import LrConfig
+from headway.errors import ConfigError
 from headway.plan.record import Plan
 from headway.plan.words import layer_of
 
@@ -37,7 +38,7 @@ def make_schedule(lr: LrConfig, plan: Plan) -> LrSchedule:
         total_samples=plan.total_samples,
         warmup_samples=plan.warmup_samples,
         decay=lr.decay,
-        final=lr.final,
+        final=lr.final if lr.min is None else lr.min / (lr.base * plan.lr_factor),
         milestones=tuple(sorted(share * plan.total_samples for share in lr.milestones)),
         gamma=lr.gamma,
     )
@@ -85,6 +86,12 @@ def lr_factor(lr: LrConfig, *, batch: int) -> float:
         return 1.0
     ratio = batch / lr.base_batch
     return math.sqrt(ratio) if lr.scaling == "sqrt" else ratio
+
+
+def check_floor(lr: LrConfig, factor: float) -> None:
+    """Refuse a floor above the rate itself: the rate would rise to it."""
+    if lr.min is not None and lr.min > lr.base * factor:
+        raise ConfigError("plan/min-over-rate", least=f"{lr.min:g}", rate=f"{lr.base * factor:g}")
 
 
 def draw_curve(schedule: LrSchedule, width: int = 16) -> str:

@@ -9,7 +9,7 @@ from headway.telemetry.heartbeat import PHASES, Beat, HeartbeatWriter, read_beat
 from headway.telemetry.index import INDEX_NAME, RunRow, list_rows
 from headway.telemetry.lease import boot_id, is_held, is_here, make_lease, start_ticks
 from headway.telemetry.lines import number, plain, read_objects, read_tail
-from headway.telemetry.metrics import COLUMNS, PARTS, Columns, MetricsWriter, read_metrics, tail_metrics
+from headway.telemetry.metrics import COLUMNS, PARTS, Columns, MetricsWriter, own_step_s, read_metrics, tail_metrics
 from headway.telemetry.rundir import RunDir, new_run_dir, read_json, read_record, write_json
 from headway.telemetry.state import (
     ENDED,
@@ -57,6 +57,7 @@ __all__ = [
     "make_lease",
     "new_run_dir",
     "number",
+    "own_step_s",
     "plain",
     "read_beat",
     "read_events",

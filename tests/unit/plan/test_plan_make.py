@@ -11,10 +11,12 @@ import pytest
 from fakes.machines import busy, eight_h100, gpu, lost, machine, mixed, two_v100
 from headway.config import (
     BatchConfig,
+    EvalConfig,
     LrConfig,
     ParallelConfig,
     Recipe,
     RunConfig,
+    SaveConfig,
     Section,
     TrainConfig,
 )
@@ -22,7 +24,7 @@ from headway.errors import CheckError, ConfigError, PlanError
 from headway.machine.visible import apply_visible
 from headway.messages import LANGUAGES
 from headway.messages.plan import TEXTS
-from headway.plan import Plan, label_text, make_plan, origin_text, value_text
+from headway.plan import Plan, label_text, lr_at, make_plan, make_schedule, origin_text, value_text
 
 
 @dataclass(frozen=True)
@@ -256,3 +258,38 @@ def test_both_languages_have_the_same_placeholders(code):
     assert names(text.en) == names(text.zh)
     assert names(text.en_hint) == names(text.zh_hint)
     assert bool(text.en_hint) == bool(text.zh_hint)
+
+
+def test_a_guides_loader_processes_are_shared_out_over_the_ranks():
+    made = plan(machine(eight_h100()), parallel=ParallelConfig(all_workers=32))
+    assert (made.workers, rows(made)["workers"]) == (4, ("4", "32 / 8"))
+
+
+def test_loader_processes_of_a_larger_machine_are_cut_to_the_cores_here():
+    made = plan(machine(cores=2), parallel=ParallelConfig(all_workers=32, cpus=2))
+    assert made.workers == 1
+    assert [warning.code for warning in made.warnings] == ["plan/workers-over-cores"]
+
+
+def test_a_number_a_rank_from_a_higher_layer_beats_one_for_all():
+    origins = {"parallel.all_workers": "run.json:3:5", "parallel.workers": "command line"}
+    assert plan(origins=origins, parallel=ParallelConfig(all_workers=32, workers=3)).workers == 3
+
+
+def test_a_floor_written_as_a_rate_is_reached_whatever_the_batch_makes_of_the_rate():
+    lr = LrConfig(base=1e-4, base_batch=8, scaling="linear", schedule="cosine", min=1e-6)
+    made = plan(batch=BatchConfig(per_device=16), lr=lr)
+    end = lr_at(made.total_samples, make_schedule(lr, made))
+    assert lr.base * made.lr_factor * end == pytest.approx(1e-6)
+
+
+def test_a_floor_above_the_rate_is_refused():
+    with pytest.raises(ConfigError) as refused:
+        plan(lr=LrConfig(base=1e-4, min=1e-3))
+    assert refused.value.code == "plan/min-over-rate"
+
+
+def test_epochs_between_checkpoints_are_shown_as_epochs():
+    made = plan(save=SaveConfig(every_epochs=10), eval=EvalConfig(every=5, every_epochs=1))
+    assert rows(made)["save-every"][0] == "every 10 epochs"
+    assert rows(made)["eval-every"][0] == "every 5 steps and 1 epochs"

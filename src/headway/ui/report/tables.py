@@ -48,10 +48,24 @@ def compare_plan(facts: Facts) -> list[tuple[Markup, str, str]]:
     rows.append(("ranks", count(plan.get("world_size")), count(_last_world_size(facts.events))))
     rows.append(("redone", "0", count(facts.redone_steps)))
     rows.append(("attempts", "1", count(state.attempts)))
-    rows.append(("wall", duration(number_or_none(plan.get("wall_s"))), duration(facts.wall_s)))
+    forecast = plan.get("forecast") or {}
+    step_s = number_or_none(forecast.get("step_s"))
+    took_s = float(np.nanmedian(steps.own_s)) if steps is not None and np.isfinite(steps.own_s).any() else None
+    rows.append(("step-time", duration(step_s), graded(duration(took_s), step_s, took_s)))
+    whole_s = step_s * plan["total_steps"] if step_s is not None and plan.get("total_steps") else None
+    rows.append(("wall", duration(whole_s), duration(facts.wall_s)))
     peak = max((float(np.nanmax(v)) for v in steps.memory.values()), default=None) if steps else None
-    rows.append(("memory", size(number_or_none(plan.get("peak_bytes"))), size(peak)))
+    # On a GPU the ranks tell what their tensors held, on a CPU what the whole process did.
+    held = forecast.get("allocated_bytes" if plan.get("device") == "cuda" else "used_bytes")
+    rows.append(("memory", size(number_or_none(held)), graded(size(peak), number_or_none(held), peak)))
     return [(both(f"report/row-{key}"), planned, done) for key, planned, done in rows]
+
+
+def graded(text: str, planned: float | None, happened: float | None) -> str:
+    """Return what happened, and by how much the plan was off."""
+    if not planned or not happened:
+        return text
+    return f"{text} ({(planned - happened) / happened:+.0%})"
 
 
 def list_measures(facts: Facts) -> list[tuple[str, str, str]]:

@@ -1,0 +1,196 @@
+"""`headway tune`: the fastest settings, by short real runs."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from headway.cli.check import show_notes
+from headway.cli.go import describe_command, preload_of
+from headway.cli.shape import command, option
+from headway.cli.source import load_words, split_source
+from headway.cli.train import prepare_data
+from headway.cli.tune_screen import ProbeScreen, show_result, show_space
+from headway.config import LoadedConfig, load_config
+from headway.errors import CheckError, HeadwayError, UsageError
+from headway.launch import Nursery, start_nursery
+from headway.machine import MachineReport, inspect_machine
+from headway.messages import say
+from headway.plan import Plan, fit_preset, make_plan
+from headway.recipes import find_recipe
+from headway.telemetry import new_run_dir, write_json
+from headway.tune import (
+    ENTRY,
+    Question,
+    Tuned,
+    Value,
+    compose,
+    edit_yaml,
+    list_changes,
+    probe_plan,
+    read_budget,
+    refuse_unwritable,
+    write_checked,
+    write_value,
+)
+from headway.tune import tune as find_best
+
+_PROBE_S = 120.0
+"""What the bar of `plan --probe` counts to."""
+
+
+@command(
+    "tune", help="tune/help", context_settings={"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
+)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[SOURCE] [KEY=VALUE]…")
+@option("--budget", default="10m", help="tune/help-budget")
+@option("--lr-range", "has_rates", is_flag=True, help="tune/help-lr-range")
+@option("--write-to", "target", type=click.Path(path_type=Path, dir_okay=False), help="tune/help-write-to")
+@option("--dry-run", is_flag=True, help="tune/help-dry-run")
+@option("--yes", "is_sure", is_flag=True, help="tune/help-yes")
+@option("--json", "as_json", is_flag=True, help="tune/help-json")
+def tune(
+    words: tuple[str, ...],
+    budget: str,
+    has_rates: bool,
+    target: Path | None,
+    dry_run: bool,
+    is_sure: bool,
+    as_json: bool,
+) -> None:
+    """See the message `tune/help`."""
+    began = time.monotonic()
+    budget_s = read_budget(budget)
+    source, overrides = split_source(words)
+    refuse_unwritable(source, target)
+    loaded = load_words(words)
+    if loaded.framework != "torch":
+        raise UsageError("tune/torch-only", framework=loaded.framework)
+    console = Console(stderr=True, highlight=False)
+    show_notes((("warn", code, facts) for code, facts in loaded.warnings), console)
+    prepare_data(loaded, console)
+    machine = _look(loaded)
+    loaded = fit_preset(loaded, machine)
+    plan = make_plan(loaded, machine, loaded.recipe)
+    if dry_run:
+        question = Question(loaded=loaded, machine=machine, plan=plan, place=Path(), budget_s=budget_s)
+        show_space(question.space(), Console(highlight=False))
+        return
+    place = _make_place(loaded)
+    question = Question(loaded=loaded, machine=machine, plan=plan, place=place, budget_s=budget_s)
+    show_space(question.space(), console)
+    with ProbeScreen(sys.stderr, budget_s) as screen:
+        found, advice = find_best(
+            question, start_nursery=lambda: probe_nursery(loaded), watcher=screen, has_rates=has_rates
+        )
+    changes = list_changes(found.best.settings, found.start.settings, plan, loaded.config)
+    target = target or (Path(source) if source is not None else None)
+    result: dict[str, Any] = {"record": str(place), "changes": changes, "written": None, "lr": None}
+    if advice is not None:
+        result["lr"] = {"base": loaded.config.lr.base * advice.factor, "breaks_at": advice.breaks_at}
+    # The talk goes to stderr, so that with --json stdout is one object and nothing else.
+    show_result(found, advice if has_rates else False, loaded.config.lr.base, budget_s, began, console)
+    pen = _Pen(loaded=loaded, machine=machine, plan=plan, source=source, overrides=tuple(overrides))
+    if target is not None and changes and (is_sure or as_json or _is_agreed(changes, target)):
+        pen.write(target, changes, found)
+        result["written"] = str(target)
+        console.print(say("tune/written", words=_typed(changes), path=target), markup=False)
+    console.print(say("tune/record", path=place / "tune.jsonl"), style="dim", markup=False)
+    if as_json:
+        click.echo(json.dumps({**found.to_json(), **result}, ensure_ascii=False))
+    else:
+        typed = [str(target)] if result["written"] else [*words, *_typed(changes).split()]
+        click.echo(say("tune/next", words=shlex.join(typed)).rstrip())
+
+
+def _look(loaded: LoadedConfig) -> MachineReport:
+    machine = inspect_machine(Path(loaded.config.out), config=loaded.config)
+    stops = sum(finding.level == "stop" for finding in machine.findings)
+    if stops:
+        raise CheckError("machine/stopped", num=stops)
+    return machine
+
+
+def _make_place(loaded: LoadedConfig) -> Path:
+    """Make the folder of the record: beside the runs, not among them."""
+    run = new_run_dir(Path(loaded.config.out) / "tune", loaded.config.name or loaded.recipe.name)
+    (run.root / "ranks").rmdir()
+    run.checkpoints.rmdir()
+    write_json(run.command, describe_command())
+    return run.root
+
+
+def probe_first(loaded: LoadedConfig, machine: MachineReport, plan: Plan) -> None:
+    """Time the plan for `headway plan --probe`; a probe that fails is told and costs the plan nothing else."""
+    console = Console(stderr=True, highlight=False)
+    if loaded.framework != "torch":
+        raise UsageError("tune/torch-only", framework=loaded.framework)
+    prepare_data(loaded, console)
+    place = _make_place(loaded)
+    question = Question(loaded=loaded, machine=machine, plan=plan, place=place, budget_s=_PROBE_S)
+    with ProbeScreen(sys.stderr, _PROBE_S) as screen:
+        probe_plan(question, start_nursery=lambda: probe_nursery(loaded), watcher=screen)
+
+
+def probe_nursery(loaded: LoadedConfig) -> Nursery:
+    """Start importing what probes of this config need."""
+    return start_nursery(loaded.config.env.python, [*preload_of(loaded), "headway.engine.probe"], ENTRY)
+
+
+def _typed(changes: dict[str, Value]) -> str:
+    return " ".join(f"{key}={write_value(value)}" for key, value in changes.items())
+
+
+def _is_agreed(changes: dict[str, Value], target: Path) -> bool:
+    """Ask on a terminal; elsewhere the command itself was the wish."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return True
+    return click.confirm(say("tune/ask", words=_typed(changes), path=target), default=True, err=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pen:
+    """Writes the winning values and makes sure that they read back as what was measured."""
+
+    loaded: LoadedConfig
+    machine: MachineReport
+    plan: Plan
+    source: str | None
+    overrides: tuple[str, ...]
+
+    def write(self, target: Path, changes: dict[str, Value], found: Tuned) -> None:
+        """Change the file, or make one."""
+        if self.source is not None and target == Path(self.source):
+            text = edit_yaml(target.read_text(encoding="utf-8"), changes, self.loaded.guide_names)
+            words = self.overrides
+        else:
+            text, words = compose(self.loaded, changes), ()
+        write_checked(target, text, lambda path: self._find_fault(path, words, found))
+
+    def _find_fault(self, path: Path, words: tuple[str, ...], found: Tuned) -> str:
+        """Return in which way the file differs from what was measured, or nothing."""
+        try:
+            loaded = load_config(path, recipe=find_recipe, overrides=words)
+            plan = make_plan(loaded, self.machine, loaded.recipe)
+        except HeadwayError as error:
+            return error.text()
+        best = found.best.settings
+        got = {
+            "batch.per_device": (plan.micro_batch, best.micro_batch),
+            "batch.total": (plan.batch_samples, self.plan.batch_samples),
+            "train.precision": (plan.precision, best.precision),
+            "train.compile": (loaded.config.train.compile, best.compile),
+            "train.activation_checkpoint": (loaded.config.train.activation_checkpoint, best.activation_checkpoint),
+            "parallel.threads": (plan.threads, best.threads),
+            "parallel.workers": (plan.workers, best.workers),
+            "parallel.prefetch": (loaded.config.parallel.prefetch, best.prefetch),
+        }
+        return ", ".join(f"{key}={is_now} ≠ {wanted}" for key, (is_now, wanted) in got.items() if is_now != wanted)

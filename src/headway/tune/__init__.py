@@ -1,0 +1,42 @@
+"""What is fastest here: a config, a machine and a plan come in, short real runs are made, a `Tuned` goes out."""
+
+from headway.tune.probe import ENTRY, Effort, Prober
+from headway.tune.rates import RateAdvice, advise_rate
+from headway.tune.record import KEYS, Probe, Settings, Skip, Tuned, Value, settings_of, write_value
+from headway.tune.remember import remember_probe, remember_run
+from headway.tune.run import Question, Watcher, probe_plan, read_budget, tune
+from headway.tune.search import OutOfTime, search
+from headway.tune.space import Space, make_space
+from headway.tune.write import compose, edit_yaml, list_changes, refuse_unwritable, write_checked
+
+__all__ = [
+    "ENTRY",
+    "KEYS",
+    "Effort",
+    "OutOfTime",
+    "Probe",
+    "Prober",
+    "Question",
+    "RateAdvice",
+    "Settings",
+    "Skip",
+    "Space",
+    "Tuned",
+    "Value",
+    "Watcher",
+    "advise_rate",
+    "compose",
+    "edit_yaml",
+    "list_changes",
+    "make_space",
+    "probe_plan",
+    "read_budget",
+    "refuse_unwritable",
+    "remember_probe",
+    "remember_run",
+    "search",
+    "settings_of",
+    "tune",
+    "write_checked",
+    "write_value",
+]
