@@ -30,6 +30,7 @@ _STAGES = {
     "machine": ("Machine", "机器"),
     "adopt": ("Adopt", "读懂旧脚本"),
     "plan": ("Plan", "计划"),
+    "tune": ("Tune", "调优"),
     "launch": ("Launch and supervision", "启动与监控"),
     "run": ("Other people's launch lines", "运行已有的启动命令"),
     "engine": ("Training", "训练"),

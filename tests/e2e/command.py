@@ -54,7 +54,7 @@ def wait_until(is_true: Callable[[], object], seconds: float = 60) -> None:
         time.sleep(0.02)
 
 
-def wait_for_step(place: Path, step: int) -> RunDir:
+def wait_for_step(place: Path, step: int, seconds: float = 60) -> RunDir:
     """Return the run once rank 0 has finished a step."""
     found: list[RunDir] = []
 
@@ -65,7 +65,7 @@ def wait_for_step(place: Path, step: int) -> RunDir:
                 found.append(RunDir(job.parent))
         return bool(found)
 
-    wait_until(is_there)
+    wait_until(is_there, seconds)
     return found[0]
 
 

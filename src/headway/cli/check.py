@@ -26,9 +26,13 @@ from headway.machine import (
     find_machine,
     is_free,
     judge_data,
+    mindspore_target,
+    read_mindspore,
     try_batch,
+    try_mindspore,
     try_ranks,
     with_findings,
+    with_mindspore,
 )
 from headway.messages import hint, say
 from headway.units import size
@@ -65,11 +69,20 @@ def check(
     size_known = checkpoint_size(place)
     report = find_machine(place, config, record=record, wanted=wanted, deep=True, checkpoint_bytes=size_known)
     more: list[Finding] = []
+    is_torch = loaded is None or loaded.framework == "torch"
+    if loaded is not None and not is_torch and report.stands_in is None:
+        found = read_mindspore(loaded.config.env.python)
+        report = with_mindspore(report, found)
+        more += (
+            [try_mindspore(found, mindspore_target(report, loaded.config.task.device_target))]
+            if smoke and report.can_run
+            else []
+        )
     if loaded is not None and report.stands_in is None:
         more += judge_data(loaded.recipe, loaded.config.task)
-    if smoke and report.stands_in is None:
+    if smoke and is_torch and report.stands_in is None:
         more += try_ranks(report, config.parallel.gpus if config else "auto")
-    if smoke and loaded is not None and report.stands_in is None and _has_data(loaded.recipe, more):
+    if smoke and is_torch and loaded is not None and report.stands_in is None and _has_data(loaded.recipe, more):
         more += try_batch(report.framework.python, _stored(loaded.config))
     report = with_findings(report, more)
     if as_json:

@@ -17,6 +17,7 @@ from rich.text import Text
 from headway.checkpoint import (
     CheckpointInfo,
     Manifest,
+    export_ckpt,
     export_folder,
     export_pt,
     export_safetensors,
@@ -102,7 +103,7 @@ def verify_command(context: click.Context, run: str | None, runs: Path, step: in
 @option(
     "--format",
     "form",
-    type=click.Choice(["safetensors", "pt", "folder"]),
+    type=click.Choice(["safetensors", "pt", "folder", "ckpt"]),
     default="safetensors",
     help="checkpoint/option-format",
 )
@@ -114,7 +115,7 @@ def export_command(
     run: str | None,
     runs: Path,
     step: int | None,
-    form: Literal["safetensors", "pt", "folder"],
+    form: Literal["safetensors", "pt", "folder", "ckpt"],
     select: Literal["model", "ema"],
     out: Path | None,
     dry_run: bool,
@@ -130,6 +131,8 @@ def export_command(
         done = export_pt(path, out, select=select, measures=_measured(place, path))
     elif form == "folder":
         done = export_folder(path, out, measures=_measured(place, path))
+    elif form == "ckpt":
+        done = export_ckpt(path, out, select=select)
     else:
         out.parent.mkdir(parents=True, exist_ok=True)
         done = export_safetensors(path, out, select=select)
@@ -242,7 +245,7 @@ def _best_step(place: RunDir, saved: int | None) -> int | None:
 
 def _default_out(place: RunDir, path: Path, form: str, select: str) -> Path:
     folder = place.root / "export"
-    return folder if form != "safetensors" else folder / f"{select}-{path.name}.safetensors"
+    return folder if form in ("pt", "folder") else folder / f"{select}-{path.name}.{form}"
 
 
 def _describe(info: CheckpointInfo, read: Any) -> dict[str, Any]:  # Any: read_manifest or verify_checkpoint

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import shutil
@@ -14,8 +15,9 @@ from typing import Any, TextIO
 import click
 
 from headway.checkpoint import list_checkpoints
-from headway.config import LoadedConfig
+from headway.config import LoadedConfig, RunConfig
 from headway.launch import Nursery, Outcome, detach, failure_text, launch_run, start_nursery
+from headway.machine import MachineReport
 from headway.messages import language, say
 from headway.plan import Plan
 from headway.recipes import find_recipe
@@ -29,18 +31,17 @@ _ENTRIES = {"torch": "headway.engine.worker:main", "mindspore": "headway.engine.
 
 def nursery_for(loaded: LoadedConfig) -> Nursery:
     """Start importing what the ranks of this config need."""
-    return start_nursery(loaded.config.env.python, preload_of(loaded), _ENTRIES[framework_of(loaded)])
+    return start_nursery(loaded.config.env.python, preload_of(loaded), _ENTRIES[loaded.framework])
 
 
 def framework_of(loaded: LoadedConfig) -> str:
     """Return what the ranks of this config train with."""
-    choose = loaded.recipe.framework
-    return choose(loaded.config.task) if choose is not None else "torch"
+    return loaded.framework
 
 
 def preload_of(loaded: LoadedConfig) -> list[str]:
     """Return the modules worth importing once, with what a first step would import lazily."""
-    if framework_of(loaded) == "mindspore":
+    if loaded.framework == "mindspore":
         own = loaded.recipe.task_mindspore
         return ["headway.engine.mindspore.worker", "headway.recipes", *([own] if own else [])]
     modules = ["headway.engine.worker", "headway.recipes", *loaded.recipe.preload]
@@ -62,11 +63,21 @@ def supervise(run: RunDir, nursery: Nursery, stream: TextIO) -> int:
         console.tick([read_beat(run.heartbeat(rank)) for rank in range(plan.world_size)])
     finally:
         console.close()
+    learn_from(run)
     # The report's libraries (numpy, jinja2) take longer to import than all the rest; nobody waits for them at the end.
     report = importlib.import_module("headway.ui.report")
     report.write_report(run)
     _say_end(run, outcome, report.find_gains(report.gather(run)), stream)
     return outcome.exit_code
+
+
+def learn_from(run: RunDir) -> None:
+    """Keep what the run's steps took, so that the next plan on this machine knows better."""
+    job, machine = read_json(run.job), MachineReport.from_json(read_json(run.machine))
+    # Read by nobody before this point, and a full disk or a home that cannot be written is no fault of the run.
+    tune = importlib.import_module("headway.tune")
+    with contextlib.suppress(OSError):
+        tune.remember_run(run, RunConfig.model_validate(job["config"]), machine)
 
 
 def detach_run(run: RunDir) -> int:

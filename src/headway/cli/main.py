@@ -20,6 +20,7 @@ _COMMANDS = {
     "resume": ("headway.cli.resume", "cli/line-resume"),
     "check": ("headway.cli.check", "cli/line-check"),
     "plan": ("headway.cli.plan", "cli/line-plan"),
+    "tune": ("headway.cli.tune", "cli/line-tune"),
     "eval": ("headway.cli.offline", "cli/line-eval"),
     "predict": ("headway.cli.offline", "cli/line-predict"),
     "watch": ("headway.cli.watch", "cli/line-watch"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -14,6 +16,7 @@ from headway.cli.check import show_notes
 from headway.cli.shape import command, option
 from headway.cli.source import load_words
 from headway.config import RunConfig
+from headway.errors import PlanError, UsageError
 from headway.machine import MachineReport, find_machine
 from headway.messages import say
 from headway.plan import (
@@ -22,6 +25,7 @@ from headway.plan import (
     Plan,
     fill_memory,
     find_card,
+    fit_preset,
     imagine,
     imagine_cards,
     label_text,
@@ -30,6 +34,7 @@ from headway.plan import (
     make_plan,
     origin_text,
     speed_up,
+    study_model,
     value_text,
 )
 from headway.units import short, size
@@ -42,15 +47,28 @@ from headway.units import short, size
 @option("--machine", "record", default=None, type=click.Path(path_type=Path), help="machine/help-machine")
 @option("--on", "wanted", default=None, help="machine/help-on")
 @option("--trace", is_flag=True, help="plan/help-trace")
+@option("--probe", is_flag=True, help="plan/help-probe")
 @option("--what-if", "what_if", is_flag=True, help="plan/help-what-if")
 @option("--json", "as_json", is_flag=True, help="plan/help-json")
 def plan(
-    words: tuple[str, ...], record: Path | None, wanted: str | None, trace: bool, what_if: bool, as_json: bool
+    words: tuple[str, ...],
+    record: Path | None,
+    wanted: str | None,
+    trace: bool,
+    probe: bool,
+    what_if: bool,
+    as_json: bool,
 ) -> None:
     """See the message `plan/help`."""
     loaded = load_words(words)
     machine = find_machine(Path(loaded.config.out), loaded.config, record=record, wanted=wanted)
+    loaded = fit_preset(loaded, machine)
     made = make_plan(loaded, machine, loaded.recipe)
+    if probe:
+        if record is not None or wanted is not None:
+            raise UsageError("plan/probe-elsewhere")
+        # A plan must be there at once; what starts ranks is imported only where ranks are started.
+        importlib.import_module("headway.cli.tune").probe_first(loaded, machine, made)
     made, model = look_ahead(made, loaded, machine, loaded.recipe, trace=trace)
     if as_json:
         click.echo(json.dumps(made.to_json(), ensure_ascii=False, indent=2))
@@ -60,7 +78,14 @@ def plan(
     show_plan(made, loaded.recipe.name, console)
     if what_if and model is not None:
         show_holders(made, console)
-        show_variants(made, loaded.config, machine, model, console)
+
+        def study(other: Plan, config: RunConfig) -> Model | None:
+            try:
+                return study_model(other, config, machine, loaded.recipe, trace=trace)
+            except PlanError:  # one row less in a table of what else could be
+                return None
+
+        show_variants(made, loaded.config, machine, model, console, study)
     click.echo(say("plan/next", args=shlex.join(words)).rstrip())
 
 
@@ -92,13 +117,20 @@ def show_holders(made: Plan, console: Console) -> None:
     console.print()
 
 
-def show_variants(made: Plan, config: RunConfig, machine: MachineReport, model: Model, console: Console) -> None:
+def show_variants(
+    made: Plan,
+    config: RunConfig,
+    machine: MachineReport,
+    model: Model,
+    console: Console,
+    study: Callable[[Plan, RunConfig], Model | None] | None = None,
+) -> None:
     """Print what other settings would take and give, and what more ranks would."""
     table = Table(title=say("plan/whatif-title"), title_justify="left", title_style="bold", box=None)
     table.add_column(say("plan/column-change"), style="cyan")
     table.add_column(say("plan/column-memory"))
     table.add_column(say("plan/column-rate"), justify="right")
-    for one in imagine(made, config, machine, model):
+    for one in imagine(made, config, machine, model, study):
         found = one.forecast
         used, have = size(found.used_bytes), size(found.device_bytes)
         memory = say(f"plan/value-memory-{found.verdict}", used=used, have=have)

@@ -48,7 +48,7 @@ def resume(words: tuple[str, ...], detach: bool, dry_run: bool, step: int | None
     nursery = None if dry_run or detach else nursery_for(loaded)
     try:
         prepare_data(loaded, console)
-        machine, plan = check_and_plan(loaded, console, Plan.from_json(read_json(run.plan)))
+        _, machine, plan = check_and_plan(loaded, console, Plan.from_json(read_json(run.plan)))
         done = step or max(saved, default=0)
         if done >= plan.total_steps:
             raise UsageError("cli/resume-done", run=run.name, step=done, total=plan.total_steps, more=2 * done)

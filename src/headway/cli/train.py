@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import importlib
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import click
 from rich.console import Console
 
-from headway.cli.check import show_machine
-from headway.cli.go import describe_command, detach_run, framework_of, nursery_for, supervise
+from headway.cli.check import show_machine, show_notes
+from headway.cli.go import describe_command, detach_run, nursery_for, supervise
 from headway.cli.plan import show_plan
 from headway.cli.shape import command, option
 from headway.cli.source import load_words
 from headway.config import LoadedConfig, dump_yaml
 from headway.errors import CheckError
-from headway.machine import MachineReport, check_mindspore, inspect_machine, read_mindspore
+from headway.machine import MachineReport, check_mindspore, inspect_machine, read_mindspore, with_mindspore
 from headway.messages import say
-from headway.plan import Plan, look_ahead, make_plan
+from headway.plan import Plan, fit_preset, look_ahead, make_plan
 from headway.telemetry import EventLog, RunDir, new_run_dir, write_json
-
-_OF_TORCH = ("machine/torch-missing", "machine/torch-cpu-build", "machine/torch-cannot-gpu")
-"""Findings that say nothing about a run that trains with MindSpore."""
 
 
 @command(
@@ -42,7 +38,7 @@ def train(words: tuple[str, ...], detach: bool, dry_run: bool) -> int:
     nursery = None if dry_run or detach else nursery_for(loaded)
     try:
         prepare_data(loaded, console)
-        machine, plan = check_and_plan(loaded, console)
+        loaded, machine, plan = check_and_plan(loaded, console)
         if dry_run:
             return 0
         run = make_run(loaded, machine, plan)
@@ -62,22 +58,29 @@ def prepare_data(loaded: LoadedConfig, console: Console) -> None:
         module.prepare(loaded.config.task, lambda text: console.print(text, style="dim", markup=False))
 
 
-def check_and_plan(loaded: LoadedConfig, console: Console, before: Plan | None = None) -> tuple[MachineReport, Plan]:
-    """Show the machine and the plan; refuse what cannot run. A run that goes on keeps the batch it had before."""
+def check_and_plan(
+    loaded: LoadedConfig, console: Console, before: Plan | None = None
+) -> tuple[LoadedConfig, MachineReport, Plan]:
+    """Show the machine and the plan; refuse what cannot run. A run that goes on keeps the batch it had before.
+
+    The config comes back with the micro-batch that its preset means on this machine.
+    """
     machine = inspect_machine(Path(loaded.config.out), config=loaded.config)
-    if framework_of(loaded) == "mindspore":
-        check_mindspore(read_mindspore(loaded.config.env.python))
-        others = tuple(finding for finding in machine.findings if finding.code not in _OF_TORCH)
-        machine = replace(machine, findings=others)
+    if loaded.framework == "mindspore":
+        found = read_mindspore(loaded.config.env.python)
+        check_mindspore(found)
+        machine = with_mindspore(machine, found)
     show_machine(machine, console)
     stops = sum(finding.level == "stop" for finding in machine.findings)
     if stops:
         raise CheckError("machine/stopped", num=stops)
+    loaded = loaded if before is not None else fit_preset(loaded, machine)
     plan = make_plan(loaded, machine, loaded.recipe, before=before)
     plan, _ = look_ahead(plan, loaded, machine, loaded.recipe)
     console.print()
+    show_notes((("warn", code, facts) for code, facts in loaded.warnings), console)
     show_plan(plan, loaded.recipe.name, console)
-    return machine, plan
+    return loaded, machine, plan
 
 
 def make_run(loaded: LoadedConfig, machine: MachineReport, plan: Plan) -> RunDir:

@@ -7,7 +7,7 @@
 | `NO_COLOR`, `TERM` | colour |
 | `LOCAL_RANK`, `WORLD_SIZE`, `LOCAL_WORLD_SIZE`, `MASTER_PORT`, `TORCHELASTIC_RESTART_COUNT` | in the scripts of \
 `headway new`: which of a launcher's processes this is |
-| `ACCELERATE_MIXED_PRECISION`, `LIBERO_DATASET_DIR`, `CUDA_VISIBLE_DEVICES` | in RDT's scripts: what the guide sets so |
+| `ACCELERATE_MIXED_PRECISION`, `LIBERO_DATASET_DIR`, `CUDA_VISIBLE_DEVICES` | in RDT's scripts: what its guide sets |
 
 Everything else passes through to the ranks unread.
 """

@@ -65,6 +65,7 @@ def load(
     workers: int,
     device: torch.device,
     skips: list[tuple[int, int]],
+    prefetch: int = 2,
 ) -> Iterator[Loaded]:
     """Yield this rank's micro-batches from a position on, without end."""
     keys = _Keys(Order(len(data), seed), share, position, skips)
@@ -75,6 +76,7 @@ def load(
         sampler=keys,
         batch_size=None,
         num_workers=workers,
+        prefetch_factor=prefetch,
         worker_init_fn=_die_with_parent,
         pin_memory=device.type == "cuda",
         multiprocessing_context="fork",

@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from typing import Literal
 
 from headway.engine import guard
+from headway.engine.due import is_due, is_multiple
 from headway.engine.evaluate import evaluate, run_trial, set_train_mode
 from headway.engine.loader import Loaded
 from headway.engine.meter import BACKWARD, COMM, DATA, EVAL, FORWARD, OPTIMIZER, SAVE, STOPPING, Meter
@@ -49,14 +50,15 @@ def train(run: Run) -> Literal["done", "stopped"]:
             wait_for_save(run, run.config.launch.grace_s)
             return "stopped"
         is_last = progress.step >= plan.total_steps
-        run.is_validation_owed = is_last or _is_due(progress.step, run.config.eval.every)
-        if is_last or totals.is_save_wanted or _is_due(progress.step, run.config.save.every):
+        run.is_validation_owed = is_last or is_due(run.config.eval, progress, plan.batch_samples, len(run.data))
+        is_save_due = is_due(run.config.save, progress, plan.batch_samples, len(run.data))
+        if is_last or totals.is_save_wanted or is_save_due:
             # Saved before it is validated: a validation that runs out of memory must not cost the run its last steps.
             run.meter.enter(SAVE)
             save(run, is_needed=is_last)
         if run.is_validation_owed and validate(run) == "stale":
             break
-        if not is_last and _is_due(progress.step, run.config.eval.trial_every):
+        if not is_last and is_multiple(progress.step, run.config.eval.trial_every):
             try_out(run)
     try_out(run)
     wait_for_save(run)
@@ -70,6 +72,7 @@ def take_step(run: Run) -> Totals:
     start = after_skips(progress.position, progress.skips)
     expected = plan.batch_samples * (plan.tokens_per_sample or 1)
     meter.start_step(progress.step)
+    meter.enter(COMM)
     share_buffers(run.buffers, run.ranks)
     layout.zero_grad()
     sums, taken = StepSums(run.ranks), []
@@ -173,10 +176,6 @@ def _record(run: Run, meter: Meter, loss: float, multiplier: float, norm: float)
     lr = run.optimizers[0].group.lr * multiplier
     took, parts = meter.end_step(progress.step, progress.position, loss, lr)
     run.metrics.add(progress.step, progress.position, loss, lr, norm, time.time(), took, *parts, meter.memory_bytes)
-
-
-def _is_due(step: int, every: int) -> bool:
-    return every > 0 and step % every == 0
 
 
 def _is_save_time(run: Run) -> bool:

@@ -43,7 +43,11 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     place = RunDir(Path(request["run_dir"]))
     stored = read_json(place.job)
     config, task = load_task(stored)
+    plan = Plan.from_json(stored["plan"])
+    # As in training: sums keep their order, and small layers do not wait for threads that have no core.
+    torch.set_num_threads(plan.threads)
     path, manifest = _find(place, request.get("step"))
+    task.check_export(manifest.meta.get("export") or {})
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     with torch.device(device):
         model = task.build_model()
@@ -53,7 +57,6 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     if request["do"] == "predict":
         made = task.predict(model, request["options"], Path(request["to"]))
         return {**answer, "text": made.text, "files": [str(path) for path in made.files]}
-    plan = Plan.from_json(stored["plan"])
     sums = sum_measures(
         task,
         model,

@@ -224,6 +224,12 @@ def share_weights(model: nn.Module, ranks: Ranks) -> None:
 
 def share_buffers(buffers: Sequence[Tensor], ranks: Ranks) -> None:
     """Give every rank rank 0's running statistics, once a step, so that replicas and checkpoints agree on them."""
-    if ranks.world_size > 1:
-        for buffer in buffers:
-            dist.broadcast(buffer, src=0)
+    if ranks.world_size == 1:
+        return
+    # A message for each kind of number, not for each buffer: each costs every rank a wait for rank 0.
+    for kind in {buffer.dtype: None for buffer in buffers}:
+        same = [buffer for buffer in buffers if buffer.dtype == kind]
+        flat = torch.cat([buffer.reshape(-1) for buffer in same])
+        dist.broadcast(flat, src=0)
+        for buffer, part in zip(same, flat.split([buffer.numel() for buffer in same]), strict=True):
+            buffer.copy_(part.view_as(buffer))

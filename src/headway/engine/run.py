@@ -88,4 +88,5 @@ class Run:
             workers=self.plan.workers,
             device=self.ranks.device,
             skips=self.progress.skips,
+            prefetch=self.config.parallel.prefetch,
         )

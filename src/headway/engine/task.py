@@ -143,6 +143,9 @@ class Task(ABC):
         """Return what an exported checkpoint says about itself in the guide's own words; kept in every manifest."""
         return {}
 
+    def check_export(self, described: Mapping[str, Any]) -> None:  # noqa: B027  # most checkpoints fit by their shapes
+        """Refuse a checkpoint that does not fit this task, from what `describe` said when it was written."""
+
     def predict(self, model: nn.Module, options: Mapping[str, Any], out: Path) -> Prediction:
         """Produce something with the trained model; `options` passed the recipe's `predict` section."""
         raise TrainError("engine/cannot-predict", task=type(self).__name__)

@@ -45,6 +45,7 @@ Example:
     "cli/line-plan": Text(
         en="batch, learning rate, steps: before a second is spent", zh="开跑前算好批次、学习率和步数"
     ),
+    "cli/line-tune": Text(en="the fastest settings, by short real runs", zh="用短时间的真实训练找出最快的设置"),
     "cli/line-eval": Text(en="measure a trained model", zh="评测训练好的模型"),
     "cli/line-predict": Text(en="let a trained model produce something", zh="用训练好的模型生成结果"),
     "cli/line-watch": Text(en="follow a run in the terminal", zh="在终端实时查看训练"),

@@ -366,6 +366,12 @@ TEXTS: dict[str, Text] = {
         en_hint="check the brackets above",
         zh_hint="检查前面的括号",
     ),
+    "config/json-comment": Text(
+        en="{place}: comments are read here, but they are not JSON: json.load and other programs refuse this file",
+        zh="{place}：这里可以读取注释，但 JSON 本身没有注释：json.load 等程序会拒绝这个文件",
+        en_hint="nothing to do for Headway; take them out, or name the file .jsonc, if other programs read it too",
+        zh_hint="用 Headway 无需改动；若其他程序也要读取，去掉注释或改名为 .jsonc",
+    ),
     "config/json-open-comment": Text(
         en="a comment is opened by /* and never closed",
         zh="注释 /* 没有结束",

@@ -17,10 +17,14 @@ TEXTS: dict[str, Text] = {
         zh_hint="例如：./train_dual_gpu.sh configs/dual_gpu/conservative.py",
     ),
     "nanochat/guide-no-log": Text(
-        en="there is no log {path}; the newest are {known}",
-        zh="没有日志 {path}；最新的有：{known}",
-        en_hint="type: ./monitor_training.sh --log=logs/…",
-        zh_hint="运行：./monitor_training.sh --log=logs/…",
+        en="there is no log {path}, nor any other beside it",
+        zh="没有日志 {path}，同一目录下也没有其他日志",
+        en_hint="start a training first: ./train_dual_gpu.sh configs/dual_gpu/conservative.py",
+        zh_hint="先启动训练：./train_dual_gpu.sh configs/dual_gpu/conservative.py",
+    ),
+    "nanochat/guide-other-log": Text(
+        en="there is no log {path}; the newest is shown: {other}",
+        zh="没有日志 {path}；显示最新的：{other}",
     ),
     "nanochat/heads": Text(
         en="a width of {width} at depth {depth} does not divide into {heads} even heads",

@@ -25,6 +25,13 @@ TEXTS: dict[str, Text] = {
         en="the guide's own size is trained ({flag}, or a GPU is here)",
         zh="按指南中的完整规模训练（{flag}，或本机有 GPU）",
     ),
+    "recipes/guide-many-nodes": Text(
+        en="the launcher spreads {ranks} processes over several machines, {here} of them here; a guide's script trains "
+        "on one",
+        zh="启动器在多台机器上共启动 {ranks} 个进程，本机 {here} 个；指南脚本只在一台机器上训练",
+        en_hint="start it on one machine, or supervise a script of your own with headway run",
+        zh_hint="只在一台机器上启动，或用 headway run 管理自己的脚本",
+    ),
     "recipes/unknown": Text(
         en="there is no recipe {name}; the built-in ones are {known}",
         zh="没有名为 {name} 的配方；内置配方有：{known}",

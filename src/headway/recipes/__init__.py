@@ -25,8 +25,10 @@ from headway.errors import UsageError
 __all__ = ["RECIPES", "find_recipe"]
 
 RECIPES: Mapping[str, str] = {
+    "atlas": "headway.recipes.atlas.preset",
     "layoutmaster": "headway.recipes.layoutmaster.preset",
     "nanochat": "headway.recipes.nanochat.preset",
+    "rdt": "headway.recipes.rdt.preset",
     "tfnet": "headway.recipes.tfnet.preset",
 }
 """Built-in name to the module that holds its `RECIPE`."""

@@ -119,7 +119,11 @@ def _let_speak(line: socket.socket) -> None:
     """Wait until the leader has ended: a launcher that sees a failed follower ends it before it has said why."""
     leader, _, _ = struct.unpack("3i", line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
     deadline = time.monotonic() + _SPEAK_S
-    while Path(f"/proc/{leader}/stat").exists() and time.monotonic() < deadline:
-        if Path(f"/proc/{leader}/stat").read_text().rpartition(") ")[2].startswith("Z"):
+    while time.monotonic() < deadline:
+        try:
+            state = Path(f"/proc/{leader}/stat").read_text(encoding="ascii", errors="replace").rpartition(") ")[2]
+        except OSError:
+            return  # gone
+        if state.startswith("Z"):
             return
         time.sleep(_LOOK_S)

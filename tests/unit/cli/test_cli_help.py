@@ -11,9 +11,9 @@ from headway.cli.layout import cells, wrap
 from headway.cli.main import main, root
 from headway.messages import set_language
 
-READING = {"check", "plan", "eval", "predict", "watch", "runs", "report", "export"}
+READING = {"check", "plan", "tune", "eval", "predict", "watch", "runs", "report", "export"}
 READING |= {"ckpt list", "ckpt verify", "config show", "config schema", "config explain"}
-CHANGING = {"train", "resume", "report", "export", "ckpt export", "ckpt prune"}
+CHANGING = {"train", "tune", "resume", "report", "export", "ckpt export", "ckpt prune"}
 
 
 def walk(command, path=()):

@@ -38,6 +38,7 @@ COMPUTED = {
     "report/verdict-": "states of a run",
     "run/column-": "columns of a table, in a loop",
     "run/hang-": "what is done about a hang, by the policy's name",
+    "tune/ending-": "how a probe ended, by the record's names",
     "ui/ago-": "units of time, in a loop",
     "ui/phase-": "phases of a rank, by the heartbeat's names",
     "ui/runs-": "columns of a table, in a loop",
