@@ -118,7 +118,8 @@ def test_a_training_command_trains_word_for_word(shared_project, line):
 
 @pytest.mark.parametrize("line", MONITORS)
 def test_a_monitor_command_shows_the_run_word_for_word(shared_project, line):
-    shown = run_until(shared_project, line, "Minimum validation bpb")
+    # The newest log may be that of a refused command; the run above it has ended well in any case.
+    shown = run_until(shared_project, line, "✓ done")
     assert "the newest is shown" in shown
 
 
