@@ -46,7 +46,7 @@ from headway.units import short, size
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[SOURCE] [KEY=VALUE]…")
 @option("--machine", "record", default=None, type=click.Path(path_type=Path), help="machine/help-machine")
 @option("--on", "wanted", default=None, help="machine/help-on")
-@option("--trace", is_flag=True, help="plan/help-trace")
+@option("--trace/--no-trace", default=None, help="plan/help-trace")
 @option("--probe", is_flag=True, help="plan/help-probe")
 @option("--what-if", "what_if", is_flag=True, help="plan/help-what-if")
 @option("--json", "as_json", is_flag=True, help="plan/help-json")
@@ -54,7 +54,7 @@ def plan(
     words: tuple[str, ...],
     record: Path | None,
     wanted: str | None,
-    trace: bool,
+    trace: bool | None,
     probe: bool,
     what_if: bool,
     as_json: bool,
@@ -69,6 +69,9 @@ def plan(
             raise UsageError("plan/probe-elsewhere")
         # A plan must be there at once; what starts ranks is imported only where ranks are started.
         importlib.import_module("headway.cli.tune").probe_first(loaded, machine, made)
+    if trace is None:
+        # Without a formula only a trace can tell; it is kept, so the next plan has it at once.
+        trace = loaded.recipe.shape is None and loaded.framework == "torch"
     made, model = look_ahead(made, loaded, machine, loaded.recipe, trace=trace)
     if as_json:
         click.echo(json.dumps(made.to_json(), ensure_ascii=False, indent=2))

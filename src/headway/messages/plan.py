@@ -75,14 +75,14 @@ TEXTS: dict[str, Text] = {
     "plan/trace-slow": Text(
         en="the trace of the model was not done after {seconds} s",
         zh="模型追踪在 {seconds} 秒内没有完成",
-        en_hint="leave --trace out; the plan then uses formulas where the recipe has one",
-        zh_hint="不加 --trace；配方有公式时计划会改用公式",
+        en_hint="--no-trace leaves it out; the plan then uses a formula where the recipe has one",
+        zh_hint="用 --no-trace 跳过；配方有公式时计划会改用公式",
     ),
     "plan/trace-failed": Text(
         en="the model could not be traced: {why}",
         zh="无法追踪模型：{why}",
-        en_hint="leave --trace out; the first steps of a run measure what a trace would foresee",
-        zh_hint="不加 --trace；训练的前几步会测得追踪本应预测的数值",
+        en_hint="--no-trace leaves it out; the first steps of a run measure what a trace would foresee",
+        zh_hint="用 --no-trace 跳过；训练的前几步会测得追踪本应预测的数值",
     ),
     "plan/probe-elsewhere": Text(
         en="--probe times steps on this machine, and the plan is for another one",
@@ -261,8 +261,9 @@ TEXTS: dict[str, Text] = {
         "示例：\n  headway plan nanochat batch.per_device=4 parallel.cpus=1\n  headway plan run.yaml --json",
     ),
     "plan/help-trace": Text(
-        en="trace the real model and step (seconds; no GPU needed) for the memory forecast",
-        zh="追踪真实的模型与训练步以预测内存（需数秒，不需要 GPU）",
+        en="forecast memory by a trace of the real model and step (seconds, no GPU needed), not by formula; "
+        "without a formula this is the default",
+        zh="追踪真实的模型与训练步来预测内存（需数秒，不需要 GPU），而不用公式；没有公式的配方默认如此",
     ),
     "plan/help-probe": Text(
         en="time a few real steps here first; the plan then tells time by them",
