@@ -152,6 +152,12 @@ def _refuse(plan: Plan, config: RunConfig, machine: MachineReport, model: Model,
     fitting: list[Variant] = [one for one in imagine(plan, config, machine, model) if one.forecast.verdict == "fits"]
     for one in sorted(fitting, key=lambda one: one.forecast.speed.step_s if one.forecast.speed else 0.0):
         found.setdefault(one.change, one.forecast)
+    if plan.world_size > 1 and plan.strategy != "fsdp":
+        # Where neither helps alone: shards, and a smaller micro-batch with the effective batch kept.
+        sharded = largest_micro_batch(replace(plan, strategy="fsdp"), config, machine, model)
+        if sharded is not None and sharded.micro_batch < plan.micro_batch:
+            change = f"parallel.strategy=fsdp batch.per_device={sharded.micro_batch}"
+            found[change] = foresee(sharded, config, machine, model)
     lines = [f"  {change} ({size(one.used_bytes)})" for change, one in list(found.items())[:3]]
     parts = sorted(forecast.memory.parts.items(), key=lambda part: -part[1])
     return PlanError(

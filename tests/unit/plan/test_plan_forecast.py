@@ -86,6 +86,13 @@ def test_a_plan_that_does_not_fit_is_refused_with_those_that_do():
     assert "train.activation_checkpoint=true" in refused.value.hint()
 
 
+def test_where_no_single_change_helps_shards_and_a_smaller_micro_batch_are_offered_together():
+    made, loaded = planned(two_4090(), per_device=16)
+    with pytest.raises(PlanError) as refused:
+        look_ahead(made, loaded, two_4090(), recipe(layers=26))
+    assert "parallel.strategy=fsdp batch.per_device=2" in refused.value.hint()
+
+
 def test_a_model_too_large_for_any_setting_says_so():
     made, loaded = planned(two_4090(), per_device=1)
     with pytest.raises(PlanError) as refused:
