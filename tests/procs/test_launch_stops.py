@@ -179,6 +179,7 @@ def _take_terminal():
     import fcntl
     import termios
 
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whatever the tests themselves were started with
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 

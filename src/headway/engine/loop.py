@@ -55,7 +55,8 @@ def train(run: Run) -> Literal["done", "stopped"]:
         if is_last or totals.is_save_wanted or is_save_due:
             # Saved before it is validated: a validation that runs out of memory must not cost the run its last steps.
             run.meter.enter(SAVE)
-            save(run, is_needed=is_last)
+            # Checkpoints counted in epochs are promised by name; one that an older save delays is waited for.
+            save(run, is_needed=is_last or (is_save_due and run.config.save.every_epochs is not None))
         if run.is_validation_owed and validate(run) == "stale":
             break
         if not is_last and is_multiple(progress.step, run.config.eval.trial_every):
