@@ -24,14 +24,17 @@ def project(tmp_path):
     return tmp_path / "training"
 
 
-def run(project: Path, line: str) -> subprocess.CompletedProcess[str]:
-    env = clean_env(project, PATH=f"{Path(sys.executable).parent}:/usr/bin:/bin", GLOG_v="3")
+def run(project: Path, line: str, **more: str) -> subprocess.CompletedProcess[str]:
+    env = clean_env(project, PATH=f"{Path(sys.executable).parent}:/usr/bin:/bin", GLOG_v="3", **more)
     return subprocess.run(["bash", "-c", line], cwd=project, env=env, capture_output=True, text=True, timeout=1000)
 
 
-def few_steps(project: Path) -> str:
+def few_steps(project: Path, *words: str) -> dict[str, str]:
+    """Return the environment that makes a run short, so that the commands stay as the guide has them."""
     root = write_small(project / "small")
-    return " ".join([*SMALL, "train.steps=2", "save.every=1", f"task.data_dir={root}", "task.synthetic=true"])
+    short = (*SMALL, "train.steps=3", "save.every=1", f"task.data_dir={root}", "task.synthetic=true", *words)
+    pairs = (word.split("=", 1) for word in short)
+    return {f"HEADWAY_SET_{key.upper().replace('.', '__')}": value for key, value in pairs}
 
 
 def set_debug_mode(project: Path) -> None:
@@ -45,13 +48,14 @@ def set_debug_mode(project: Path) -> None:
 @needs_mindspore
 def test_the_quick_start_checks_trains_and_leaves_what_the_guide_promises(project):
     set_debug_mode(project)
-    done = run(project, f"python quick_start_gpu.py {few_steps(project)}")
+    done = run(project, "python quick_start_gpu.py", **few_steps(project))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "MindSpore computes on CPU" in done.stdout and "any name will do" in done.stdout
     (log,) = (project / "logs_gpu").glob("gpu_training_*.log")
     text = log.read_text()
     assert "no GPU here: a small model" in text.splitlines()[0]
-    assert "Epoch 1 - Batch 3/3" not in text and "Validation WER: " in text
+    assert "Epoch 1 - Batch 3/3, Loss: " in text and "Validation WER: " in text
+    assert "was not written" not in text
     assert "Best model saved: checkpoints_gpu/best_model.ckpt" in text
     assert {path.name for path in (project / "checkpoints_gpu").iterdir()} == {"best_model.ckpt", "current_model.ckpt"}
     assert "word2idx" in json.loads((project / "output_gpu" / "vocabulary.json").read_text())
@@ -64,11 +68,19 @@ _BY_CONFIG = "python train_tfnet_gpu.py --config configs/gpu_config.json"
 
 @pytest.mark.parametrize("line", ["./start_training_gpu.sh", "python start_training_gpu.py", _BY_CONFIG])
 def test_every_other_way_to_start_trains_too(project, line):
-    done = run(project, f"{line} task.framework=torch {few_steps(project)} train.steps=3")
+    done = run(project, line, **few_steps(project, "task.framework=torch"))
     assert done.returncode == 0, done.stdout + done.stderr
     (log,) = (project / "logs_gpu").glob("gpu_training_*.log")
     assert "Epoch 1 completed - Training loss: " in log.read_text()
     assert (project / "checkpoints_gpu" / "best_model.ckpt").is_file()
+
+
+@needs_mindspore
+def test_the_set_up_is_tested_by_what_it_can_do(project):
+    done = run(project, "python test_gpu_setup.py", **few_steps(project))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "configs/gpu_config.json" in done.stdout and "MindSpore computes on CPU" in done.stdout
+    assert not (project / "logs_gpu").exists()
 
 
 def test_a_config_that_cannot_be_read_is_an_error_and_not_a_silent_default(project):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from headway.cli.main import apply_config_language
 from headway.config import LoadedConfig, load_config
+from headway.machine import other_python
 from headway.recipes import find_recipe
 
 _CONFIG_ENDINGS = (".yaml", ".yml", ".json", ".jsonc", ".json5", ".toml", ".py")
@@ -28,4 +30,14 @@ def load_words(words: Sequence[str]) -> LoadedConfig:
     source, overrides = split_source(words)
     loaded = load_config(source, recipe=find_recipe, overrides=overrides, environ=os.environ)
     apply_config_language(loaded.config.lang)
-    return loaded
+    return _with_python(loaded)
+
+
+def _with_python(loaded: LoadedConfig) -> LoadedConfig:
+    """Return the config with an interpreter that has the framework, where none was named and this one has it not."""
+    is_open = loaded.framework == "mindspore" and loaded.config.env.python is None
+    python = other_python() if is_open else None
+    if python is None:
+        return loaded
+    config = loaded.config.model_copy(update={"env": loaded.config.env.model_copy(update={"python": python})})
+    return replace(loaded, config=config, origins={**loaded.origins, "env.python": "found beside this environment"})

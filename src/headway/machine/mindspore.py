@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -61,6 +62,11 @@ def made_for_mindspore() -> str | None:
     """Return the interpreter that the set-up makes beside its own environment, where it is there."""
     place = Path(sys.prefix).parent / ".venv-mindspore" / "bin" / "python"
     return str(place) if place.exists() else None
+
+
+def other_python() -> str | None:
+    """Return the interpreter for MindSpore's ranks where nobody named one and this one has no MindSpore."""
+    return None if importlib.util.find_spec("mindspore") else made_for_mindspore()
 
 
 def check_mindspore(found: MindSpore) -> None:

@@ -14,9 +14,11 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO
 
+from headway.config import LoadedConfig, load_config
 from headway.launch import die_with_parent
 from headway.machine import inspect_machine
 from headway.messages import say
+from headway.recipes import find_recipe
 from headway.telemetry import Event, RunDir, follow_events, list_runs, read_metrics
 
 FULL_SIZE = "--full-size"
@@ -66,6 +68,11 @@ class StepLine:
 def headway(*words: str) -> list[str]:
     """Return a Headway command for this interpreter."""
     return [sys.executable, "-P", "-m", "headway", *words]
+
+
+def load(source: str | Path, words: Sequence[str] = ()) -> LoadedConfig:
+    """Return the config as `headway train SOURCE WORDS…` reads it: the environment counts here too."""
+    return load_config(source, recipe=find_recipe, overrides=words, environ=os.environ)
 
 
 def train(

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from headway.config import LoadedConfig, RunConfig, load_config
+from headway.config import LoadedConfig, RunConfig
 from headway.errors import UsageError
+from headway.recipes import guided
 from headway.recipes.atlas.data import data_dir, splits_of
 from headway.recipes.atlas.preset import RECIPE
 from headway.recipes.atlas.section import AtlasSection
@@ -60,7 +61,7 @@ class Choice:
 
     def load(self) -> RunConfig:
         """Return the whole config."""
-        return load_config(self.words[0], recipe=RECIPE, overrides=list(self.words[1:])).config
+        return guided.load(self.words[0], self.words[1:]).config
 
 
 def read_flags(argv: Sequence[str], known: Sequence[str]) -> Asked:
@@ -89,7 +90,7 @@ def choose_words(asked: Asked, *, ranks: int, is_full: bool, has_gpu: bool) -> C
     # Every checkpoint of the guide can be gone on from, so none is thrown away.
     own = ["recipe=atlas", "save.every_epochs=1", "save.keep_last=1000000"]
     own += [f"parallel.{'gpus' if has_gpu else 'cpus'}={ranks}", *(["preset=published"] if is_full else _SMALL)]
-    loaded = load_config(asked.config, recipe=RECIPE, overrides=[*own, *asked.words])
+    loaded = guided.load(asked.config, [*own, *asked.words])
     if not is_full:
         own += _small_words(loaded)
     # Headway's own checkpoints stay in the run directory; the file's folder is for those of the guide's names.

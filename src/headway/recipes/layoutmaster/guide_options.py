@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from headway.config import LoadedConfig, RunConfig, load_config
+from headway.config import LoadedConfig, RunConfig
 from headway.errors import UsageError
+from headway.recipes import guided
 from headway.recipes.layoutmaster.data import base_dir
 from headway.recipes.layoutmaster.poster import list_posters
 from headway.recipes.layoutmaster.preset import RECIPE
@@ -66,7 +67,7 @@ def read_flags(argv: Sequence[str]) -> Asked:
 
 def choose_words(config: Path, words: Sequence[str], *, is_full: bool) -> list[str]:
     """Return what `headway train` is told: the guide's file as it is, or the recipe's small size with its numbers."""
-    loaded = load_config(config, recipe=RECIPE, overrides=list(words))
+    loaded = guided.load(config, ["recipe=layoutmaster", *words])
     # Every checkpoint of the guide can be gone on from, so none is thrown away; the best is looked for as often.
     own = ["save.keep_last=1000000"]
     if loaded.config.eval.every_epochs is None and loaded.config.save.every_epochs is not None:

@@ -56,7 +56,7 @@ def _is_wanted(asked: Asked) -> bool:
     """Ask before the start, where somebody can answer."""
     if not sys.stdin.isatty():
         return True
-    config = load_config(asked.config, recipe=RECIPE, overrides=list(asked.words)).config
+    config = guided.load(asked.config, ["recipe=layoutmaster", *asked.words]).config
     question = say(
         "layoutmaster/guide-ask", config=asked.config, batch=config.batch.total, epochs=f"{config.train.epochs or 0:g}"
     )
@@ -67,7 +67,7 @@ def train(log: guided.GuideLog, asked: Asked, *, is_full: bool) -> int:
     """Train, or go on from a checkpoint; the guide's lines, log and files appear as the guide promises."""
     log.write(guided.size_line(is_full, _SMALL))
     words = choose_words(asked.config, asked.words, is_full=is_full)
-    config = load_config(words[0], recipe=find_recipe, overrides=words[1:]).config
+    config = guided.load(words[0], words[1:]).config
     line = ["train", *words]
     if "resume" in asked.flags:
         source = find_source(Path(asked.flags["resume"]))
@@ -110,7 +110,7 @@ def test_data(asked: Asked, *, is_full: bool) -> int:
     """Prepare the posters as a run would, read all of them once, and say what there is."""
     _write(guided.size_line(is_full, _SMALL))
     words = choose_words(asked.config, asked.words, is_full=is_full)
-    config = load_config(words[0], recipe=find_recipe, overrides=words[1:]).config
+    config = guided.load(words[0], words[1:]).config
     counts = prepare(config.task, _write)
     for text in Setup(train=counts["train_samples"], held=counts["val_samples"]).count_lines():
         _write(text)

@@ -55,7 +55,7 @@ def _train(log: guided.GuideLog, config: Path, words: Sequence[str], *, is_full:
         return code
     _say(log, "SUCCESS", say("nanochat/guide-config-fine"))
     source, words = (str(config), words) if is_full else ("nanochat", _small_words(words))
-    loaded = load_config(source, recipe=find_recipe, overrides=words)
+    loaded = guided.load(source, words)
     steps = loaded.config.train.steps or 1
     tokens = loaded.config.task.max_seq_len * (loaded.config.batch.per_device or 1) * 2
     began = time.monotonic()

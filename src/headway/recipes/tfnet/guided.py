@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from headway.checkpoint import export_ckpt, find_resumable, read_manifest
-from headway.config import LoadedConfig, load_config
+from headway.config import LoadedConfig
 from headway.errors import CheckpointError, UsageError
-from headway.machine import inspect_machine, made_for_mindspore, read_mindspore
+from headway.machine import inspect_machine, read_mindspore
 from headway.messages import hint, say
-from headway.recipes import find_recipe, guided
+from headway.recipes import guided
 from headway.recipes.tfnet.data import count_train_samples
 from headway.recipes.tfnet.synthetic import CLIPS
 from headway.telemetry import Event, RunDir, write_json
@@ -24,6 +24,7 @@ from headway.telemetry import Event, RunDir, write_json
 CONFIG = Path("configs/gpu_config.json")
 DATA = Path("data/CE-CSL")
 CHECKPOINTS, LOGS, OUT = Path("checkpoints_gpu"), Path("logs_gpu"), Path("output_gpu")
+_GUIDE_SIZE = ["recipe=tfnet", "preset=gpu"]
 _HERE = ("task.graph_mode", "task.profiling", "task.dump", "task.kd_temperature", "task.kd_weight", "eval.patience")
 """Keys of the guide's file that mean the same at every size; the rest describes the guide's machine."""
 _MEMORY_BYTES, _DISK_BYTES = 16 << 30, 20 << 30
@@ -75,7 +76,7 @@ def _read(argv: Sequence[str]) -> Asked:
         known = ", ".join(sorted(str(path) for path in Path("configs").glob("*.json"))) or "n/a"
         raise UsageError("tfnet/guide-no-config", path=config, known=known)
     # Read before anything is started: a file that cannot be read is an error, never a silent default.
-    load_config(config, recipe=find_recipe, overrides=["recipe=tfnet", "preset=gpu"])
+    guided.load(config, _GUIDE_SIZE)
     return Asked(config, rest, taken.get("--python"), is_full)
 
 
@@ -98,7 +99,7 @@ def check(asked: Asked) -> int:
     _line("ok", "tfnet/guide-config", path=asked.config)
     sys.stdout.flush()
     words = _words(asked)
-    loaded = _load(words)
+    loaded = guided.load(words[0], words[1:])
     smoke = ["--smoke"] if loaded.framework == "mindspore" else []
     return subprocess.call(guided.headway("check", *words, *smoke))
 
@@ -111,14 +112,21 @@ def _line(level: str, code: str, **facts: Any) -> None:
 
 def _words(asked: Asked) -> list[str]:
     """Return what `headway train` is given: the guide's file and size, or a small model that learns on CPU."""
-    python = _interpreter(asked)
+    given = guided.load(asked.config, [*_GUIDE_SIZE, *asked.words])
+    python = _interpreter(asked, given)
     own = [*([f"env.python={python}"] if python else []), *asked.words]
     if asked.is_full:
-        return [str(asked.config), "recipe=tfnet", "preset=gpu", *own]
-    given = load_config(asked.config, recipe=find_recipe, overrides=["recipe=tfnet", "preset=gpu"])
+        return [str(asked.config), *_GUIDE_SIZE, *own]
     kept = [f"{key}={_plain(given, key)}" for key in _HERE if key in given.guide_names]
-    data = [f"task.data_dir={DATA}", "task.synthetic=false"] if (DATA / "label" / "train.csv").exists() else []
+    data = []
+    if (DATA / "label" / "train.csv").exists() and _is_of_guide(given.origins["task.data_dir"]):
+        data = [f"task.data_dir={DATA}", "task.synthetic=false"]
     return ["tfnet", f"out={OUT}", *kept, *data, *own]
+
+
+def _is_of_guide(origin: str) -> bool:
+    """Say whether nobody but the guide's own file and preset, or no one at all, chose a value."""
+    return not origin.startswith(("environment", "command line"))
 
 
 def _plain(loaded: LoadedConfig, key: str) -> str:
@@ -127,19 +135,12 @@ def _plain(loaded: LoadedConfig, key: str) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _interpreter(asked: Asked) -> str | None:
-    """Return the interpreter whose MindSpore is used: the one typed, this one, or the one the set-up made."""
-    if any(word.lstrip("-").startswith(("env.python=", "task.framework=")) for word in asked.words):
+def _interpreter(asked: Asked, given: LoadedConfig) -> str | None:
+    """Return the interpreter that was typed, where it has MindSpore; where none is named, Headway looks itself."""
+    python = asked.python
+    if given.framework != "mindspore" or given.config.env.python or not python or not Path(python).exists():
         return None
-    for python in (asked.python, sys.executable, made_for_mindspore()):
-        if python and Path(python).exists() and read_mindspore(python).mindspore:
-            return None if python == sys.executable else python
-    return None
-
-
-def _load(words: Sequence[str]) -> LoadedConfig:
-    source, rest = (words[0], words[1:]) if words[0].endswith(".json") else (None, [f"recipe={words[0]}", *words[1:]])
-    return load_config(source, recipe=find_recipe, overrides=rest)
+    return python if python != sys.executable and read_mindspore(python).mindspore else None
 
 
 @dataclass(slots=True)
@@ -189,6 +190,8 @@ class _Story:
         try:
             export_ckpt(path, fresh)
         except CheckpointError as error:
+            if not path.exists():
+                return []  # a newer one is on disk, and its own event follows
             return [say("tfnet/guide-not-copied", name=name, why=error.text())]
         os.replace(fresh, out)
         return [f"Best model saved: {out}"] if name.startswith("best") else []
@@ -198,7 +201,7 @@ def _train(log: guided.GuideLog, asked: Asked) -> int:
     log.write(guided.size_line(asked.is_full, "hidden 64, crop 32"))
     log.write(say("tfnet/guide-start", config=asked.config, log=log.path))
     words = _words(asked)
-    loaded = _load(words)
+    loaded = guided.load(words[0], words[1:])
     guided.set_aside([path for path in CHECKPOINTS.glob("*.ckpt") if not path.name[0].isdigit()])
     out = Path(loaded.config.out)
     story = _Story(log, loaded.config.batch.per_device or 1, _samples(loaded))
