@@ -22,20 +22,6 @@ SHORT = {
 }
 """What makes a run short; the commands themselves stay as the guide writes them."""
 
-ACCELERATE = """#!{python}
-# What `accelerate launch --multi_gpu` does: torch's own launcher, with the precision in the environment.
-import argparse, os, sys
-from torch.distributed.run import main
-parser = argparse.ArgumentParser()
-parser.add_argument("--num_processes", default="1")
-parser.add_argument("--multi_gpu", action="store_true")
-parser.add_argument("--mixed_precision", default="no")
-parser.add_argument("script", nargs=argparse.REMAINDER)
-given = parser.parse_args(sys.argv[2:])
-os.environ["ACCELERATE_MIXED_PRECISION"] = given.mixed_precision
-main(["--standalone", f"--nproc_per_node={{given.num_processes}}", *given.script])
-"""
-
 EVALUATE = """export CUDA_VISIBLE_DEVICES=0
 python eval_sim/eval_rdt_libero.py \\
     --config configs/base.yaml \\
@@ -59,8 +45,7 @@ def project(tmp_path):
 
 
 def run(project: Path, line: str, **env: str) -> subprocess.CompletedProcess[str]:
-    paths = f"{project / 'bin'}:{Path(sys.executable).parent}:/usr/bin:/bin"
-    env = clean_env(project, PATH=paths, **SHORT, **env)
+    env = clean_env(project, PATH=f"{Path(sys.executable).parent}:/usr/bin:/bin", **SHORT, **env)
     return subprocess.run(["bash", "-c", line], cwd=project, env=env, capture_output=True, text=True, timeout=280)
 
 
@@ -97,9 +82,6 @@ def test_the_guides_script_trains_two_ranks_and_its_evaluation_drives_the_arm(pr
 
 
 def test_accelerate_starts_it_too_and_one_process_leads(project):
-    (project / "bin").mkdir()
-    (project / "bin" / "accelerate").write_text(ACCELERATE.format(python=sys.executable))
-    (project / "bin" / "accelerate").chmod(0o755)
     line = "accelerate launch --num_processes 2 --multi_gpu --mixed_precision bf16 main.py --train_batch_size=16"
     done = run(project, f"{line} --sample_batch_size=16 --dataloader_num_workers=8 --max_train_steps=3")
     assert done.returncode == 0, done.stdout + done.stderr
