@@ -66,7 +66,10 @@ def test_a_resumed_mindspore_run_is_bit_equal_to_one_that_was_never_stopped(tmp_
 
 def test_the_compiled_step_is_the_same_as_the_one_run_line_by_line(tmp_path, trained, root):
     words = [word for word in _WORDS if not word.startswith("task.graph_mode")]
-    assert _child("train", tmp_path, root, *words, "train.steps=2", "task.graph_mode=true") == {"code": 0}
+    assert _child("train", tmp_path, root, *words, "train.steps=2", "task.graph_mode=true", "task.dump=true") == {
+        "code": 0
+    }
+    assert list((tmp_path / "ranks" / "0" / "graphs").glob("*.ir")), "task.dump keeps the graphs in the run directory"
     compiled, lines = (read_metrics(RunDir(place).metrics(0)) for place in (tmp_path, trained))
     assert list(compiled["loss"]) == pytest.approx(list(lines["loss"]), rel=1e-4)
     assert list(compiled["grad_norm"]) == pytest.approx(list(lines["grad_norm"]), rel=1e-3)
@@ -109,7 +112,10 @@ def test_batches_through_the_devices_queue_are_the_batches_of_the_run(tmp_path, 
 
 
 def test_half_precision_trains_with_its_weights_in_fp32(tmp_path, trained, root):
-    assert _child("train", tmp_path, root, *_WORDS, "train.steps=1", "task.amp_level=O2") == {"code": 0}
+    assert _child("train", tmp_path, root, *_WORDS, "train.steps=1", "task.amp_level=O2", "task.profiling=true") == {
+        "code": 0
+    }
+    assert any((tmp_path / "profile" / "rank-0").rglob("*")), "task.profiling leaves MindSpore's own profile"
     half, full = (read_metrics(RunDir(place).metrics(0))["loss"][0] for place in (tmp_path, trained))
     assert half != full and half == pytest.approx(full, rel=2e-2)
     assert {name: len(data) for name, data in read_tensors(RunDir(tmp_path)).items()} == {

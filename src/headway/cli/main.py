@@ -27,6 +27,7 @@ _COMMANDS = {
     "attach": ("headway.cli.attach", "cli/line-attach"),
     "stop": ("headway.cli.attach", "cli/line-stop"),
     "runs": ("headway.cli.runs", "cli/line-runs"),
+    "compare": ("headway.cli.compare", "cli/line-compare"),
     "report": ("headway.cli.report", "cli/line-report"),
     "export": ("headway.cli.export", "cli/line-export"),
     "ckpt": ("headway.cli.ckpt", "cli/line-ckpt"),

@@ -54,6 +54,7 @@ Example:
     ),
     "cli/line-stop": Text(en="save and stop a run", zh="保存并停止训练"),
     "cli/line-runs": Text(en="list runs", zh="列出所有训练"),
+    "cli/line-compare": Text(en="runs side by side: what differs, what it brought", zh="并排比较训练：差异与效果"),
     "cli/line-report": Text(en="one HTML file about a run", zh="生成单文件 HTML 训练报告"),
     "cli/line-export": Text(
         en="metrics as CSV, JSON or TensorBoard files", zh="把指标导出为 CSV、JSON 或 TensorBoard 文件"

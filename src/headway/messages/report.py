@@ -131,6 +131,8 @@ TEXTS: dict[str, Text] = {
     "report/step": Text(en="step", zh="步"),
     "report/after": Text(en="after", zh="时刻"),
     "report/size": Text(en="size", zh="大小"),
+    "report/beside": Text(en="Beside runs with other settings", zh="与其他设置的训练相比"),
+    "report/beside-this": Text(en="this run", zh="本次训练"),
     "report/measures": Text(en="What the model reached", zh="模型达到的水平"),
     "report/baselines": Text(en="baselines on the same data", zh="同一数据上的基线"),
     "report/stall": Text(en="loop stalled", zh="训练停顿"),

@@ -136,10 +136,6 @@ TEXTS: dict[str, Text] = {
         en="the precision is set by task.amp_level (MindSpore) or train.precision (PyTorch)",
         zh="精度由 task.amp_level（MindSpore）或 train.precision（PyTorch）决定",
     ),
-    "tfnet/ignored-pynative": Text(
-        en="the mode is set by gpu_optimization.enable_graph_mode alone",
-        zh="运行模式仅由 gpu_optimization.enable_graph_mode 决定",
-    ),
     "tfnet/ignored-rowsize": Text(
         en="batches do not go through MindSpore's shared memory",
         zh="批次不经过 MindSpore 的共享内存传递",
@@ -196,6 +192,7 @@ KEYS: dict[str, str] = {
     "task.device_target": "MindSpore：训练所用的设备；auto：按计划所定。",
     "task.device_id": "MindSpore：设备编号；不设则为 rank 自己的编号。",
     "task.graph_mode": "MindSpore：编译整步运行（GRAPH_MODE）；false 则逐行运行（PYNATIVE_MODE）。",
+    "task.force_pynative": "MindSpore：无论 task.graph_mode 如何都逐行运行。",
     "task.amp_level": "MindSpore：混合精度级别；O0 即 fp32，true 即 O2。",
     "task.loss_scale": "MindSpore：amp_level 为 O1 至 O3 时损失乘上的倍数，随后再从梯度中除去；损失本身是较大的总和。",
     "task.graph_kernel": "MindSpore：在 GPU 与 Ascend 上融合算子（enable_graph_kernel）。",

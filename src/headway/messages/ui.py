@@ -41,6 +41,23 @@ TEXTS: dict[str, Text] = {
     "ui/runs-empty": Text(
         en="no runs in {out} yet; start one: headway train", zh="{out} 中还没有训练；开始训练：headway train"
     ),
+    "ui/compare-name": Text(en="run", zh="训练"),
+    "ui/compare-settings": Text(en="what differs", zh="差异"),
+    "ui/compare-best": Text(en="best", zh="最佳"),
+    "ui/compare-gain": Text(en="against the first", zh="与第一个相比"),
+    "ui/compare-step": Text(en="step", zh="步"),
+    "ui/compare-rate": Text(en="speed", zh="速度"),
+    "ui/compare-time": Text(en="took", zh="用时"),
+    "ui/compare-same": Text(en="nothing", zh="无"),
+    "ui/compare-better": Text(en="{gap} better", zh="好 {gap}"),
+    "ui/compare-worse": Text(en="{gap} worse", zh="差 {gap}"),
+    "ui/compare-equal": Text(en="equal", zh="相同"),
+    "ui/compare-alone": Text(
+        en="{name} is the only run of its kind in {out}",
+        zh="{out} 中没有与 {name} 同类的其他训练",
+        en_hint="type: headway compare RUN RUN (headway runs lists them)",
+        zh_hint="运行：headway compare RUN RUN（headway runs 会列出它们）",
+    ),
     "ui/watch-loss": Text(en="loss", zh="损失"),
     "ui/watch-val": Text(en="validation", zh="验证"),
     "ui/watch-best": Text(en="best", zh="最佳"),
@@ -63,6 +80,15 @@ TEXTS: dict[str, Text] = {
     "ui/help-runs": Text(
         en="List the runs of a folder, newest first.\n\nExample:\n  headway runs --out runs",
         zh="列出目录中的训练，最新的在前。\n\n示例：\n  headway runs --out runs",
+    ),
+    "ui/help-compare": Text(
+        en="Show in what runs differ and what came of it.\n\n"
+        "The first RUN is what the others are measured against. With one RUN, or none for the newest: the runs of its "
+        "folder and recipe that differ from it in a few settings.\n\n"
+        "Example:\n  headway compare\n  headway compare ab12 cd34 --json",
+        zh="显示各次训练的差异及其效果。\n\n"
+        "以第一个 RUN 为基准。只给一个 RUN（或省略，取最新的）时：与同一目录、同一配方中只差少数设置的训练比较。\n\n"
+        "示例：\n  headway compare\n  headway compare ab12 cd34 --json",
     ),
     "ui/help-watch": Text(
         en="Watch a run live.\n\n"

@@ -90,6 +90,8 @@ class TfnetSection(Section):
     """MindSpore: number of the device; none: the rank's own."""
     graph_mode: bool = True
     """MindSpore: compile the whole step (GRAPH_MODE); false: run it line by line (PYNATIVE_MODE)."""
+    force_pynative: bool = False
+    """MindSpore: run line by line whatever task.graph_mode says."""
     amp_level: Level = "O0"
     """MindSpore: mixed precision level; O0 is fp32, true is O2."""
     loss_scale: Positive = 1.0

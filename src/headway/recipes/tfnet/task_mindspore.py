@@ -38,7 +38,7 @@ class TfnetMindTask(MindTask):
         self.settings = Settings(
             device_target=own.device_target,
             device_id=own.device_id,
-            is_graph=own.graph_mode,
+            is_graph=own.graph_mode and not own.force_pynative,
             has_graph_kernel=own.graph_kernel,
             max_memory=own.max_device_memory,
             block_size=own.mempool_block_size,

@@ -24,6 +24,7 @@ from headway.telemetry import (
     read_tail,
     run_state,
 )
+from headway.ui.compare import Beside, compare_runs, find_siblings, flatten
 from headway.ui.report.thin import Floats
 from headway.ui.text import clean_text
 
@@ -68,6 +69,8 @@ class Facts:
     machine: dict[str, Any]
     command: dict[str, Any]
     log_tail: list[str]
+    beside: list[Beside]
+    """This run, then those of its folder and recipe that differ in a few settings; empty: there are none."""
 
 
 def gather(run: RunDir) -> Facts:
@@ -78,6 +81,7 @@ def gather(run: RunDir) -> Facts:
     by_rank = {rank: read_metrics(run.metrics(rank)) for rank in run.ranks()}
     validations = _last_of_steps([event for event in events if event.get("kind") == "validation"])
     origins = read_record(run.origins)
+    siblings = find_siblings(run)
     return Facts(
         state=state,
         events=events,
@@ -92,18 +96,8 @@ def gather(run: RunDir) -> Facts:
         machine=read_record(run.machine),
         command=read_record(run.command),
         log_tail=[clean_text(line) for line in read_tail(run.log, 8192).decode("utf-8", "replace").splitlines()[-40:]],
+        beside=compare_runs([run, *siblings]) if siblings else [],
     )
-
-
-def flatten(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested sections as dotted keys."""
-    flat: dict[str, Any] = {}
-    for key, value in data.items():
-        if isinstance(value, dict) and value:
-            flat.update(flatten(value, f"{prefix}{key}."))
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat
 
 
 def _last_of_steps(validations: list[Event]) -> list[Event]:

@@ -62,6 +62,7 @@ def _contents(facts: Facts) -> dict[str, Any]:
         "figures": draw_figures(facts),
         "shares": list(_place_shares(facts)),
         "measures": tables.list_measures(facts),
+        "beside": tables.list_beside(facts),
         "compared": tables.compare_plan(facts),
         "plan": tables.list_plan(facts),
         "checkpoints": tables.list_checkpoints(facts),

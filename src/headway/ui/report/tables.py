@@ -16,7 +16,8 @@ from markupsafe import Markup
 from headway.messages import LANGUAGES, Language
 from headway.plan import PlanRow, origin_text, value_text
 from headway.telemetry import Event, number
-from headway.ui.report.gather import Facts, flatten
+from headway.ui.compare import flatten
+from headway.ui.report.gather import Facts
 from headway.ui.report.words import both, both_or_plain, both_said
 from headway.ui.text import clean_text
 from headway.units import count, duration, size
@@ -82,6 +83,23 @@ def list_measures(facts: Facts) -> list[tuple[str, str, str]]:
         beside = {key.removesuffix(f"_{name}"): one for key, one in baselines.items() if key.endswith(f"_{name}")}
         words = ", ".join(f"{clean_text(key)} {number(one):.4g}" for key, one in beside.items())
         rows.append((clean_text(name), f"{number(value):.4g}", words))
+    return rows
+
+
+def list_beside(facts: Facts) -> list[tuple[str, Markup, str, Markup]]:
+    """Return name, what differs, best measure and the difference to this run, for runs with other settings."""
+    rows = []
+    for one in facts.beside:
+        best, gain = one.state.best, one.gain(facts.beside[0])
+        words = ", ".join(f"{key}={value}" for key, value in one.settings.items())
+        is_this = one is facts.beside[0]
+        if is_this or math.isnan(gain):
+            told = both("report/beside-this") if is_this else Markup("–")
+        else:
+            code = "ui/compare-better" if gain > 0 else "ui/compare-worse" if gain < 0 else "ui/compare-equal"
+            told = both(code, gap=f"{abs(gain):.4g}")
+        value = f"{clean_text(best.name)} {best.value:.4g}" if best else "n/a"
+        rows.append((clean_text(one.state.name), Markup("{}").format(clean_text(words)), value, told))
     return rows
 
 
