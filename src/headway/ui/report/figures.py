@@ -134,7 +134,7 @@ def _split(facts: Facts, steps: Steps, restarts: list[float]) -> Figure | None:
     return Figure(
         title=both("report/plot-split"),
         note=both("report/note-split", part=Said(f"report/part-{longest}"), share=f"{share:.0f}"),
-        svg=draw_stack(steps.step[told], layers, lambda ms: f"{ms:.3g} ms", restarts),
+        svg=draw_stack(steps.step[told], layers, lambda ms: f"{ms:.3g} ms" if ms < 10_000 else f"{ms / 1000:.3g} s", restarts),
         legend=tuple((PART_STYLES[key], both(f"report/part-{key}")) for key in shown),
     )
 
