@@ -18,6 +18,7 @@ def names_in(expression: str) -> set[str]:
 
 def evaluate(expression: str, values: Mapping[str, int]) -> int | None:
     """Return the value of an expression, or None where it is not plain arithmetic over known numbers."""
+    expression = expression.replace("$((", "((")  # arithmetic inside arithmetic is only a bracket more
     tokens: list[str] = []
     at = 0
     while at < len(expression.rstrip()):
@@ -27,10 +28,22 @@ def evaluate(expression: str, values: Mapping[str, int]) -> int | None:
         tokens.append(match[1] or match[2] or match[3])
         at = match.end()
     try:
-        value, rest = _level(tokens, 0, 0, values)
+        value, rest = _choice(tokens, 0, values)
     except (LookupError, ValueError, ZeroDivisionError, RecursionError):
         return None
     return value if rest == len(tokens) and abs(value) < _MAX_NUMBER else None
+
+
+def _choice(tokens: list[str], at: int, values: Mapping[str, int]) -> tuple[int, int]:
+    """Read `a ? b : c`, or a value without one."""
+    value, at = _level(tokens, at, 0, values)
+    if at >= len(tokens) or tokens[at] != "?":
+        return value, at
+    yes, at = _choice(tokens, at + 1, values)
+    if tokens[at] != ":":
+        raise ValueError(tokens[at])
+    no, at = _choice(tokens, at + 1, values)
+    return (yes if value else no), at
 
 
 def _level(tokens: list[str], at: int, level: int, values: Mapping[str, int]) -> tuple[int, int]:
@@ -47,7 +60,7 @@ def _level(tokens: list[str], at: int, level: int, values: Mapping[str, int]) ->
 def _unit(tokens: list[str], at: int, values: Mapping[str, int]) -> tuple[int, int]:
     token = tokens[at]
     if token == "(":
-        value, at = _level(tokens, at + 1, 0, values)
+        value, at = _choice(tokens, at + 1, values)
         if tokens[at] != ")":
             raise ValueError(token)
         return value, at + 1

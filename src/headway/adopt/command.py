@@ -43,3 +43,17 @@ class Command:
     def variable(self, name: str) -> Said | None:
         """Return a variable of the environment."""
         return self.env.get(name)
+
+
+def inherit(command: Command, outer: Command) -> Command:
+    """Give a command inside `bash -c` what stands round it."""
+    return Command(
+        words=command.words,
+        env={**outer.env, **command.env},
+        line=outer.line,
+        wrappers=command.wrappers,
+        names=command.names | outer.names,
+        bodies=command.bodies,
+        srun=command.srun or outer.srun,
+        sbatch=command.sbatch or outer.sbatch,
+    )

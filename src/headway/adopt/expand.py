@@ -17,6 +17,7 @@ _MAX_ATOMS = 512
 _MAX_DEPTH = 8
 _BRACES = re.compile(r"\{(-?\d+)\.\.(-?\d+)\}")
 _MAX_RANGE = 64
+_CAT = re.compile(r"\s*cat\s+<<-?\s*(['\"]?)(\w+)\1[ \t]*\n(.*?\n|)[ \t]*\2\s*", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +60,15 @@ class Variables:
     arrays: dict[str, tuple[Value, ...]] = field(default_factory=dict)
     exported: set[str] = field(default_factory=set)
     computed: set[str] = field(default_factory=set)
-    """Variables whose value holds a command substitution: they stay under their own name."""
+    """Variables whose value is one word with a command substitution in it: they stay under their own name."""
+    choices: dict[str, tuple[Value, ...]] = field(default_factory=dict)
+    """Variables that a branch left open, with what each of its arms would have set."""
 
     def copy(self) -> Variables:
         """Return an independent copy."""
-        return Variables(dict(self.values), dict(self.arrays), set(self.exported), set(self.computed))
+        return Variables(
+            dict(self.values), dict(self.arrays), set(self.exported), set(self.computed), dict(self.choices)
+        )
 
     def set(self, name: str, value: Value, *, is_added: bool = False) -> None:
         """Set a variable, or add to it."""
@@ -72,10 +77,9 @@ class Variables:
             value = (Atom(f"${name}", frozenset({name}), is_open=True),)
         self.values[name] = value
         self.arrays.pop(name, None)
+        self.choices.pop(name, None)
         self.computed.discard(name)
-        if any(
-            atom.is_open and atom.text.startswith(("$(", "`")) and not atom.text.startswith("$((") for atom in value
-        ):
+        if any(_is_command(atom) for atom in value) and not _holds_words(value):
             self.computed.add(name)
 
     def forget(self, name: str) -> None:
@@ -83,6 +87,19 @@ class Variables:
         self.values.pop(name, None)
         self.arrays.pop(name, None)
         self.computed.discard(name)
+
+
+def _is_command(atom: Atom) -> bool:
+    return atom.is_open and atom.text.startswith(("$(", "`")) and not atom.text.startswith("$((")
+
+
+def _holds_words(value: Value) -> bool:
+    """Whether a value is a part of a command line rather than one word: `CMD=" $(pwd)/train.py --lr 1"`."""
+    return any(
+        re.search(r"\S\s+\S", f"{'x' * bool(place)}{atom.text.rstrip()}")
+        for place, atom in enumerate(value)
+        if not atom.is_open
+    )
 
 
 def said(value: Iterable[Atom]) -> Said:
@@ -130,14 +147,23 @@ def _spread(text: str) -> list[str] | None:
 def _fields(word: Word, variables: Variables) -> list[Value]:
     fields: list[list[Atom]] = []
     current: list[Atom] | None = None
+    # `"${A[@]}"` of an empty array is no word at all, where `""` is an empty one.
+    has_list = any(_as_list(piece, variables) is not None for piece in word.pieces)
     for piece in word.pieces:
         listed = _as_list(piece, variables)
+        if has_list and piece.kind == "text" and not piece.raw:
+            continue
         if listed is not None:
             for place, one in enumerate(listed):
-                if place or current is None:
-                    current = []
-                    fields.append(current)
-                current.extend(one)
+                current = None if place else current
+                if piece.is_quoted:
+                    if current is None:
+                        current = []
+                        fields.append(current)
+                    current.extend(one)
+                    continue
+                for atom in one:
+                    current = _split(atom, fields, current)
             continue
         for atom in _expand_piece(piece, variables, 0):
             if piece.kind == "text" or piece.is_quoted or atom.is_open:
@@ -151,7 +177,13 @@ def _fields(word: Word, variables: Variables) -> list[Value]:
 
 
 def _split(atom: Atom, fields: list[list[Atom]], current: list[Atom] | None) -> list[Atom] | None:
-    """Cut an unquoted value at its blanks; return the field that is still open."""
+    """Cut an unquoted value at its blanks; return the field that is still open. What is not known stays whole."""
+    if atom.is_open or re.fullmatch(r"<[^<>]+>", atom.text):
+        if current is None:
+            current = []
+            fields.append(current)
+        current.append(atom)
+        return current
     for place, part in enumerate(re.split(r"[ \t\n]+", atom.text)):
         if place:
             current = None
@@ -183,7 +215,7 @@ def _expand_piece(piece: Piece, variables: Variables, depth: int) -> Value:
     if piece.kind == "text":
         return (Atom(piece.raw),)
     if piece.kind == "command":
-        return _open(piece, [piece.raw])
+        return _heredoc(piece, variables) or _open(piece, [piece.raw])
     if piece.kind == "arithmetic":
         return _expand_arithmetic(piece, variables)
     if depth >= _MAX_DEPTH:
@@ -191,7 +223,29 @@ def _expand_piece(piece: Piece, variables: Variables, depth: int) -> Value:
     return _expand_variable(piece, variables, depth)
 
 
+def _heredoc(piece: Piece, variables: Variables) -> Value | None:
+    """Return the value of `$(cat <<EOF … )`, which is a text with its variables replaced."""
+    match = _CAT.fullmatch(piece.rest)
+    return expand_body(match[3].rstrip("\n"), variables, is_literal=bool(match[1])) if match else None
+
+
+def expand_body(text: str, variables: Variables, *, is_literal: bool = False) -> Value:
+    """Return the text of a heredoc; a quoted mark keeps it as it stands."""
+    if is_literal:
+        return (Atom(text),)
+    escaped = re.sub(r'(?<!\\)"', r'\\"', text)
+    tokens = read_words(f'"{escaped}"').tokens
+    word = tokens[0] if len(tokens) == 1 else None
+    return expand_value(word, variables) if isinstance(word, Word) else (Atom(text),)
+
+
 def _expand_arithmetic(piece: Piece, variables: Variables) -> Value:
+    counted = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*(\+\+|--)\s*", piece.rest)
+    known = _known_text(counted[1], variables) if counted else None
+    if counted and known is not None and re.fullmatch(r"\d{1,18}", known):
+        # `$((PORT++))` gives the old value and counts.
+        variables.set(counted[1], (Atom(str(int(known) + (1 if counted[2] == "++" else -1))),))
+        return (Atom(known),)
     numbers: dict[str, int] = {}
     open_names: set[str] = set()
     expression = _count_arrays(piece.rest, variables)

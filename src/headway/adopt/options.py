@@ -9,9 +9,12 @@ from dataclasses import dataclass, field
 from headway.adopt.expand import Said
 
 _PLACEHOLDER = re.compile(r"[<\[{].*[>\]}]|\.\.\.|…")
+_OPTIONAL = re.compile(r"\[(?:\w*(?:args|arguments|opts|options|flags|params)\w*)\]", re.IGNORECASE)
+_ARRAY = re.compile(r"\$\{\w+\[[@*]\]\}")
+_VARIABLE = re.compile(r"\$\{?\w+(?:\[[@*]\])?\}?")
 _LONG_DASH = re.compile(r"[\u2012-\u2015\u2212](?=[A-Za-z])")
 """Word processors turn `--flag` into a long dash; nobody means one."""
-_HOLDS_FLAGS = re.compile(r"\$\{?\w*(?:args|opts|options|flags|params)\w*(?:\[[@*]\])?\}?", re.IGNORECASE)
+_HOLDS_FLAGS = re.compile(r"\$\{?\w*(?:args?|opts?|options?|flags?|params|extra)\w*(?:\[[@*]\])?\}?", re.IGNORECASE)
 """`torchrun $DIST_ARGS train.py`: a variable that is called so holds flags and is not the script."""
 
 
@@ -92,8 +95,31 @@ def is_dots(text: str) -> bool:
     return text in ("...", "…", "......")
 
 
-def read_options(words: Sequence[Said], table: Flags) -> Options:
-    """Read flags up to the first word that is neither a flag nor the value of one."""
+_PROGRAM = re.compile(
+    r"(?:.*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|bash|sh|mpirun|horovodrun|composer|msrun|xtuner)|\S+\.(?:py|sh)"
+)
+
+
+def _is_aside(words: Sequence[Said], at: int) -> bool:
+    """Whether `srun $EXTRA -l torchrun` goes on behind a variable that nobody knows: a program still follows."""
+    word = words[at]
+    if word.is_known or not _VARIABLE.fullmatch(word.text) or at + 1 >= len(words):
+        return False
+    after = words[at + 1].text
+    is_next = after.startswith("-") or _PROGRAM.fullmatch(after) or _VARIABLE.fullmatch(after)
+    return bool(is_next) and any(_PROGRAM.fullmatch(one.text) for one in words[at + 1 :])
+
+
+def _is_rest(words: Sequence[Said], at: int) -> bool:
+    """Whether a word stands for an array that nobody knows: it holds flags, unless nothing follows it."""
+    return at + 1 < len(words) and not words[at].is_known and _ARRAY.fullmatch(words[at].text) is not None
+
+
+def read_options(words: Sequence[Said], table: Flags, *, starts_program: bool = False) -> Options:
+    """Read flags up to the first word that is neither a flag nor the value of one.
+
+    `starts_program`: what follows is a command of its own, so that an unknown variable before it can only hold flags.
+    """
     found, at = Options(), 0
     while at < len(words):
         text = _LONG_DASH.sub("--", words[at].text, count=1)
@@ -101,7 +127,10 @@ def read_options(words: Sequence[Said], table: Flags) -> Options:
             found.has_dashes = True
             at += 1
             break
-        if text.startswith("[-") and text.endswith("]"):
+        if (text.startswith("[-") and text.endswith("]")) or (_OPTIONAL.fullmatch(text) and at + 1 < len(words)):
+            at += 1
+            continue
+        if (starts_program and _is_aside(words, at)) or _is_rest(words, at):
             at += 1
             continue
         if _HOLDS_FLAGS.fullmatch(text) and not words[at].is_known and at + 1 < len(words):
@@ -145,11 +174,13 @@ def _read_one(text: str, words: Sequence[Said], table: Flags, found: Options) ->
 
 
 def _glued(body: str, table: Flags) -> str | None:
-    """Return the flag of `-n8`: a short flag with its number behind it."""
-    if len(body) > 1 and (body[1].isdigit() or body[1] in "$<{"):
-        name = table.short.get(body[0], body[0])
-        return name if name in table.takes else None
-    return None
+    """Return the flag of `-n8` or `-oL`: a short flag with its value behind it."""
+    name = table.short.get(body[0], body[0])
+    if len(body) < 2 or name not in table.takes:
+        return None
+    # A number is never a part of the flag; `-oL` is two flags to no wrapper, but `-foo` may be a long one.
+    is_value = body[1].isdigit() or body[1] in "$<{" or (len(body) == 2 and not table.can_shorten and body[1].isupper())
+    return name if is_value else None
 
 
 def _full_name(name: str, table: Flags, *, is_long: bool) -> str:

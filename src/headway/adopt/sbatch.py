@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 _LINE = re.compile(r"[ \t]*#SBATCH[ \t]+(.*)")
 _OPTION = re.compile(
-    r"(?:--([A-Za-z][\w-]*)(?:=|[ \t]+(?!-)|$|(?=[ \t]))|-([A-Za-z])[ \t]*=?)(\"[^\"]*\"|'[^']*'|[^\s#]*)"
+    r"(?:--([A-Za-z][\w-]*)(?:=|[ \t]+(?!-)|$|(?=[ \t]))|-([A-Za-z])[ \t]*=?)"
+    r"(\"[^\"]*\"|'[^']*'|\{[^{}]*\}|<[^<>]*>|[^\s#]*)"
 )
 
 LONG_NAMES = {

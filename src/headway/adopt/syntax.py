@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headway.adopt.tokens import Operator, Token, Word
+from headway.adopt.tokens import Operator, Piece, Token, Word
 
 _MAX_DEPTH = 30
+_MAX_CHAIN = 40
+_MAX_COUNT = 64
+_COUNTED = re.compile(r"\(\s*\(\s*(\w+)\s*=\s*(\S+)\s*;\s*\1\s*(<=|<)\s*=?\s*(\S+)\s*;\s*\1\s*\+\s*\+")
 _CLOSERS = frozenset({"then", "elif", "else", "fi", "do", "done", "esac", "}"})
 
 
@@ -38,9 +42,19 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`case`: the bodies of its patterns."""
+    """`case`: its subject, and the patterns with their bodies in order."""
 
-    bodies: tuple[tuple[Node, ...], ...]
+    subject: Word | None
+    arms: tuple[tuple[tuple[Word, ...], tuple[Node, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """`[ … ] && NODE`, `[ … ] || NODE`: the second part depends on a test."""
+
+    test: Node
+    sign: str
+    then: Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +72,15 @@ class Subshell:
     body: tuple[Node, ...]
 
 
-Node = Simple | Loop | Branch | Case | Function | Subshell
+Node = Simple | Loop | Branch | Case | Chain | Function | Subshell
+
+
+_TESTS = frozenset({"[", "[[", "test", "(("})
+
+
+def is_test(node: Node) -> bool:
+    """Return whether a command is a test, or tests joined by `&&` and `||`."""
+    return isinstance(node, Chain) or (isinstance(node, Simple) and node.words[0].plain in _TESTS)
 
 
 def parse(tokens: Sequence[Token]) -> tuple[Node, ...]:
@@ -70,6 +92,12 @@ def parse(tokens: Sequence[Token]) -> tuple[Node, ...]:
         # A closing word or bracket without its opening: step over it.
         parser.at += 1
     return tuple(nodes)
+
+
+def _written(token: Token) -> str:
+    if isinstance(token, Operator):
+        return f"{token.sign} {_written(token.target) if token.target is not None else ''}"
+    return "".join(piece.raw for piece in token.pieces)
 
 
 class _Parser:
@@ -87,6 +115,11 @@ class _Parser:
                 if token.sign in (")", ";;", ";&", ";;&"):
                     break
                 if token.sign == "(" and depth < _MAX_DEPTH:
+                    test = self._read_arithmetic_test()
+                    if test is not None:
+                        nodes.append(test)
+                        self._read_chain(nodes, depth, stop)
+                        continue
                     self.at += 1
                     nodes.append(Subshell(tuple(self.read_list(depth=depth + 1))))
                 self.at += 1
@@ -94,12 +127,60 @@ class _Parser:
             word = self._keyword()
             if word in stop and depth > 0:
                 break
-            node = self._read_compound(word, depth) if word else None
-            if node is None:
-                self._read_simple(nodes)
-            else:
-                nodes.append(node)
+            self._read_node(nodes, word, depth)
+            self._read_chain(nodes, depth, stop)
         return nodes
+
+    def _read_node(self, nodes: list[Node], word: str | None, depth: int) -> None:
+        node = self._read_compound(word, depth) if word else None
+        if node is None:
+            self._read_simple(nodes)
+        else:
+            nodes.append(node)
+
+    def _read_chain(self, nodes: list[Node], depth: int, stop: frozenset[str]) -> None:
+        """Tie what stands behind `&&` or `||` to the test before it."""
+        for _ in range(_MAX_CHAIN):
+            if not (nodes and is_test(nodes[-1]) and (self._is_sign("&&") or self._is_sign("||"))):
+                return
+            sign = "&&" if self._is_sign("&&") else "||"
+            self.at += 1
+            while self._is_sign("\n"):
+                self.at += 1
+            word = self._keyword()
+            then: list[Node] = []
+            if self._is_sign("("):
+                test = self._read_arithmetic_test()
+                then = [test] if test is not None else []
+            elif self.at < len(self.tokens) and not (word in stop and depth > 0):
+                self._read_node(then, word, depth)
+            if not then:
+                return
+            nodes[-1] = Chain(nodes[-1], sign, then[0])
+
+    def _read_arithmetic_test(self) -> Simple | None:
+        """Take `(( … ))` as one command, so that its `<` and `>` are no redirects."""
+        line = self.tokens[self.at].line
+        if not (self.at + 1 < len(self.tokens) and self._is_sign("(")):
+            return None
+        after = self.tokens[self.at + 1]
+        if not (isinstance(after, Operator) and after.sign == "("):
+            return None
+        depth, at = 0, self.at
+        while at < len(self.tokens):
+            token = self.tokens[at]
+            sign = token.sign if isinstance(token, Operator) and not token.is_redirect else ""
+            depth += (sign == "(") - (sign == ")")
+            at += 1
+            if depth == 0:
+                break
+            if sign == "\n":
+                return None
+        if depth:
+            return None
+        inside = " ".join(_written(token) for token in self.tokens[self.at + 2 : at - 2])
+        self.at = at
+        return Simple((Word((Piece("text", "(("),), line), Word((Piece("text", inside),), line)), ())
 
     def _keyword(self) -> str | None:
         token = self.tokens[self.at] if self.at < len(self.tokens) else None
@@ -149,10 +230,10 @@ class _Parser:
     def _read_for(self, depth: int) -> Node | None:
         name = self.tokens[self.at + 1] if self.at + 1 < len(self.tokens) else None
         if isinstance(name, Operator) and name.sign == "(":
-            # `for ((i=0; i<4; i++))`: how often is not worked out, the body is read once.
+            began = self.at + 1
             while self.at < len(self.tokens) and self._keyword() != "do":
                 self.at += 1
-            return Loop(None, None, tuple(self._read_body(depth)))
+            return self._count_loop(began, depth)
         if not isinstance(name, Word) or name.plain is None:
             return None
         self.at += 2
@@ -166,6 +247,19 @@ class _Parser:
             items.append(token)
             self.at += 1
         return Loop(name.plain, tuple(items) if has_items else None, tuple(self._read_body(depth)))
+
+    def _count_loop(self, began: int, depth: int) -> Node:
+        """Read `for ((i=0; i<4; i++))`; where the bounds are not plain numbers, how often is not worked out."""
+        line = self.tokens[began].line
+        match = _COUNTED.match(" ".join(_written(token) for token in self.tokens[began : self.at]))
+        if match is None:
+            return Loop(None, None, tuple(self._read_body(depth)))
+        first, last = match[2], match[4]
+        items: tuple[Word, ...] | None = None
+        if first.isdigit() and last.isdigit() and int(last) - int(first) <= _MAX_COUNT:
+            numbers = range(int(first), int(last) + (match[3] == "<="))
+            items = tuple(Word((Piece("text", str(one)),), line) for one in numbers)
+        return Loop(match[1], items, tuple(self._read_body(depth)))
 
     def _read_body(self, depth: int) -> list[Node]:
         """Read `do … done`; without `do` there is no body."""
@@ -192,20 +286,25 @@ class _Parser:
         return Branch(tuple(arms))
 
     def _read_case(self, depth: int) -> Node:
+        after = self.tokens[self.at + 1] if self.at + 1 < len(self.tokens) else None
+        subject = after if isinstance(after, Word) else None
         while self.at < len(self.tokens) and self._keyword() != "in":
             self.at += 1
         self.at += 1
-        bodies: list[tuple[Node, ...]] = []
+        arms: list[tuple[tuple[Word, ...], tuple[Node, ...]]] = []
         while self.at < len(self.tokens) and self._keyword() != "esac":
+            patterns: list[Word] = []
             while self.at < len(self.tokens) and not self._is_sign(")") and self._keyword() != "esac":
+                token = self.tokens[self.at]
+                patterns += [token] if isinstance(token, Word) else []
                 self.at += 1
             if self._is_sign(")"):
                 self.at += 1
-                bodies.append(tuple(self.read_list(depth=depth + 1, stop=frozenset({"esac"}))))
+                arms.append((tuple(patterns), tuple(self.read_list(depth=depth + 1, stop=frozenset({"esac"})))))
             if self._keyword() != "esac":
                 self.at += 1
         self.at += 1
-        return Case(tuple(bodies))
+        return Case(subject, tuple(arms))
 
     def _is_sign(self, sign: str) -> bool:
         token = self.tokens[self.at] if self.at < len(self.tokens) else None

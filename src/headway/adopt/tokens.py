@@ -48,6 +48,8 @@ class Operator:
     is_redirect: bool = False
     target: Word | None = None
     body: str | None = None
+    is_literal: bool = False
+    """A heredoc whose mark is quoted: nothing in it is replaced."""
 
 
 Token = Word | Operator

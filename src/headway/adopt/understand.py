@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from headway.adopt.command import Command
-from headway.adopt.launchers import make, recognise
+from headway.adopt.launchers import TOOLS, is_launcher, is_python, make, recognise
 from headway.adopt.options import is_placeholder
 from headway.adopt.record import Entry, Launch, Meaning
 from headway.adopt.sbatch import read_header, variables_of
@@ -21,74 +21,10 @@ _ASIDE = re.compile(
     r"(?:[/_.\s-]|$)",
     re.IGNORECASE,
 )
-_TOOLS = frozenset(
-    {
-        "apt",
-        "apt-get",
-        "awk",
-        "brew",
-        "cat",
-        "chmod",
-        "chown",
-        "conda",
-        "cp",
-        "curl",
-        "df",
-        "docker",
-        "du",
-        "find",
-        "git",
-        "grep",
-        "head",
-        "htop",
-        "kill",
-        "ln",
-        "ls",
-        "make",
-        "mamba",
-        "mkdir",
-        "mv",
-        "nvidia-smi",
-        "nvitop",
-        "pip",
-        "pip3",
-        "pkill",
-        "ps",
-        "rm",
-        "rsync",
-        "scp",
-        "sed",
-        "sleep",
-        "squeue",
-        "scancel",
-        "ssh",
-        "tail",
-        "tar",
-        "tee",
-        "tensorboard",
-        "top",
-        "touch",
-        "tmux",
-        "unzip",
-        "uv",
-        "vi",
-        "vim",
-        "wandb",
-        "watch",
-        "wc",
-        "wget",
-        "which",
-        "whoami",
-        "xargs",
-        "yum",
-        "zip",
-        "huggingface-cli",
-        "hf",
-        "modelscope",
-    }
-)
-"""Commands that never train."""
 _ECHO = re.compile(r"^[ \t]*(?:echo|printf)\b([^\n]{0,400})", re.MULTILINE)
+_QUESTIONS = frozenset({"help", "version", "check_build"})
+_PROSE = re.compile(r"[A-Z][a-z]*")
+"""A sentence begins so; a program hardly ever does."""
 _COMMAND = re.compile(r"[A-Za-z_./~$][\w./~${}+-]*")
 
 
@@ -102,7 +38,7 @@ def understand(text: str, *, has_lone_command: bool = True) -> Meaning:
     header = read_header(text)
     clean, slips = tidy(text)
     walked = walk(clean, given=variables_of(header), header=header)
-    launches = _recognise_all(walked.commands)
+    launches = _recognise_all(walked.commands) or _recognise_all(walked.spare)
     if not launches and has_lone_command:
         launches = _last_resort(walked.commands)
     cured = sorted({*slips, *((slip.code, slip.line) for slip in walked.slips)}, key=lambda slip: slip[1])
@@ -125,10 +61,15 @@ def _recognise_all(commands: Sequence[Command]) -> list[Launch]:
             # The backslash before the script is missing.
             joined = commands[at].with_words((*commands[at].words, *after.words))
             launch, at = recognise(joined), at + 1
-        if launch is not None:
+        if launch is not None and not _only_asks(launch):
             launches.append(launch)
         at += 1
     return launches
+
+
+def _only_asks(launch: Launch) -> bool:
+    """Whether a launcher is asked about itself: `torchrun --help`, `horovodrun --check-build`."""
+    return launch.entry is None and not launch.args and bool(launch.options.keys() & _QUESTIONS)
 
 
 def _is_entry(command: Command) -> bool:
@@ -141,10 +82,18 @@ def _last_resort(commands: Sequence[Command]) -> list[Launch]:
         return []
     words = commands[0].words
     name = words[0].text
-    if not _COMMAND.fullmatch(name) or is_placeholder(name) or len(words) < 2 or name in _TOOLS:
+    is_program = _COMMAND.fullmatch(name) and not is_placeholder(name) and not _PROSE.fullmatch(name)
+    # What the launchers have read and set aside is no program of its own.
+    is_read = name in TOOLS or is_launcher(name) or is_python(words[0]) or commands[0].srun is not None
+    if not is_program or is_read or len(words) < 2:
         return []
     entry = Entry("script" if name.endswith((".py", ".sh")) else "command", name)
     return [make(commands[0], "other", entry=entry, args=tuple(word.text for word in words[1:]))]
+
+
+def _called(launch: Launch, entry: Entry) -> str:
+    """Return what is run in words that tell its purpose: of `axolotl preprocess`, the second does."""
+    return f"{entry.name} {launch.args[0]}" if entry.kind == "command" and launch.args else entry.name
 
 
 def choose_launch(launches: Sequence[Launch]) -> int | None:
@@ -152,6 +101,6 @@ def choose_launch(launches: Sequence[Launch]) -> int | None:
     if not launches:
         return None
     for place, launch in enumerate(launches):
-        if launch.entry is None or not _ASIDE.search(launch.entry.name):
+        if launch.entry is None or not _ASIDE.search(_called(launch, launch.entry)):
             return place
     return 0

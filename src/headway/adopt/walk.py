@@ -6,19 +6,28 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from headway.adopt.command import Command
-from headway.adopt.conditions import holds
-from headway.adopt.expand import Atom, Said, Value, Variables, expand_items, expand_value, expand_words, said
+from headway.adopt.assignment import is_optional, split_assignment, value_of
+from headway.adopt.command import Command, inherit
+from headway.adopt.conditions import arm_of, both, has_rest, holds, leaves
+from headway.adopt.expand import (
+    Atom,
+    Said,
+    Value,
+    Variables,
+    expand_body,
+    expand_items,
+    expand_value,
+    expand_words,
+    said,
+)
 from headway.adopt.record import Setting
-from headway.adopt.scope import agree, bring_back, make_open, read_array
-from headway.adopt.syntax import Branch, Case, Loop, Node, Simple, Subshell, parse
-from headway.adopt.tokens import Piece, Slip, Word
+from headway.adopt.scope import agree, bring_back, choice_of, count, make_open, read_array, read_text
+from headway.adopt.syntax import Branch, Case, Chain, Loop, Node, Simple, Subshell, is_test, parse
+from headway.adopt.tokens import Slip, Word
 from headway.adopt.words import read_words
-from headway.adopt.wrappers import unwrap
+from headway.adopt.wrappers import read_kept, unwrap
 
-_ASSIGNED = re.compile(r"([A-Za-z_]\w*)(\+?)=")
 _ELEMENT = re.compile(r"[A-Za-z_]\w*\[[^\]]*\]\+?=")
-_OPTIONAL = re.compile(r"\[[A-Za-z_]\w*=.*")
 _MAX_COMMANDS = 2_000
 _MAX_CHARACTERS = 192 * 1024
 """Text that is read in all, with what stands in `eval` and `bash -c` counted again."""
@@ -32,6 +41,8 @@ class Walked:
     """The commands of a text in the order they would start."""
 
     commands: list[Command] = field(default_factory=list)
+    spare: list[Command] = field(default_factory=list)
+    """What functions that nobody calls and `$( … )` would start: it counts where nothing else is launched."""
     settings: list[Setting] = field(default_factory=list)
     slips: list[Slip] = field(default_factory=list)
 
@@ -43,10 +54,7 @@ def walk(
     variables = Variables({name: (Atom(value),) for name, value in (given or {}).items()})
     walker = _Walker(header or {})
     walker.read(text, variables)
-    if not walker.out.commands:
-        # A file of functions that are called from elsewhere still shows what they start.
-        for body in list(walker.functions.values()):
-            walker.run(body, variables)
+    walker.read_spare(variables)
     return walker.out
 
 
@@ -58,9 +66,23 @@ class _Walker:
         self.out = Walked()
         self.functions: dict[str, tuple[Node, ...]] = {}
         self.calls = 0
+        self.open_loops = 0
+        self.called: set[str] = set()
+        self.files: dict[str, str] = {}
+        self.substituted: list[str] = []
         self.left = _MAX_COMMANDS
         self.characters = _MAX_CHARACTERS
         self.wrappers: tuple[str, ...] = ()
+
+    def read_spare(self, variables: Variables) -> None:
+        """Follow functions that are called from elsewhere, and what runs inside `NAME=$( … )`."""
+        commands, self.out.commands = self.out.commands, []
+        for name, body in list(self.functions.items()):
+            if name not in self.called:
+                self.run(body, variables.copy())
+        for text in self.substituted[:_MAX_ITEMS]:
+            self.read(text, variables.copy())
+        self.out.spare, self.out.commands = self.out.commands, commands
 
     def read(self, text: str, variables: Variables, first_line: int = 1) -> None:
         self.characters -= len(text)
@@ -83,9 +105,9 @@ class _Walker:
             elif isinstance(node, Subshell):
                 self.run(node.body, variables.copy())
             elif isinstance(node, Case):
-                # Arms of a `case` read the command line, which the text does not give: their values do not count.
-                for body in node.bodies:
-                    self.run(body, variables.copy())
+                self._run_case(node, variables)
+            elif isinstance(node, Chain):
+                self._run_chain(node, variables)
             else:
                 self.functions[node.name] = node.body
 
@@ -93,17 +115,56 @@ class _Walker:
 
     def _run_loop(self, loop: Loop, variables: Variables) -> None:
         if loop.name is None or loop.items is None:
-            self.run(loop.body, variables)
+            if loop.name is not None:
+                make_open(loop.name, variables)
+            self._run_open_loop(loop, variables)
             return
         items = expand_items(loop.items, variables)
         is_open = any(atom.is_open or re.search(r"[*?]", atom.text) for item in items for atom in item)
         if is_open or len(items) > _MAX_ITEMS:
             make_open(loop.name, variables)
-            self.run(loop.body, variables)
+            self._run_open_loop(loop, variables)
             return
         for item in items:
             variables.set(loop.name, item)
             self.run(loop.body, variables)
+
+    def _run_open_loop(self, loop: Loop, variables: Variables) -> None:
+        self.open_loops += 1
+        self.run(loop.body, variables)
+        self.open_loops -= 1
+
+    def _run_case(self, case: Case, variables: Variables) -> None:
+        subject = said(expand_value(case.subject, variables)) if case.subject is not None else None
+        if subject is not None and subject.is_known:
+            self.run(arm_of(case, subject.text, variables), variables)
+            return
+        outcomes = [variables.copy() for _ in case.arms]
+        for (_, body), outcome in zip(case.arms, outcomes, strict=True):
+            self.run(body, outcome)
+        # In a loop, the arms read the command line, which the text does not give: their values do not count.
+        if not self.open_loops:
+            left = [one for (_, body), one in zip(case.arms, outcomes, strict=True) if not leaves(body)]
+            agree(variables, [*left, *([] if has_rest(case) else [variables.copy()])])
+
+    def _run_chain(self, chain: Chain, variables: Variables) -> bool | None:
+        """Run `[ … ] && NODE`; return whether it held, where that is known."""
+        if isinstance(chain.test, Chain):
+            verdict = self._run_chain(chain.test, variables)
+        else:
+            verdict = holds([chain.test], variables)
+        if verdict is not None and verdict == (chain.sign == "||"):
+            return verdict
+        if is_test(chain.then):
+            return both(verdict, holds([chain.then], variables), chain.sign)
+        if verdict is not None:
+            self.run([chain.then], variables)
+            return True
+        if not leaves([chain.then]):
+            outcome = variables.copy()
+            self.run([chain.then], outcome)
+            agree(variables, [outcome, variables.copy()])
+        return None
 
     def _run_branch(self, branch: Branch, variables: Variables) -> None:
         outcomes: list[Variables] = []
@@ -112,24 +173,31 @@ class _Walker:
             self._run_condition(condition, variables)
             if verdict is False:
                 continue
+            # Who writes `if [ -z "$1" ]; then usage; exit 1; fi` does not mean the script to end there.
+            verdict = None if leaves(body) else verdict
             if verdict is True and not outcomes:
                 self.run(body, variables)
                 return
-            if not _leaves(body):
-                outcome = variables.copy()
-                self.run(body, outcome)
+            outcome = variables.copy()
+            self.run(body, outcome)
+            if not leaves(body):
                 outcomes.append(outcome)
             if verdict is True:
                 break
         else:
-            outcomes.append(variables)
+            outcomes.append(variables.copy())
         agree(variables, outcomes)
 
     def _run_condition(self, condition: Sequence[Node], variables: Variables) -> None:
         """A command may stand in a condition: `if ! torchrun …; then`."""
         tests = ("[", "[[", "test", "command", "which", "true", "false", "grep", "nvidia-smi")
         self.run(
-            [node for node in condition if not (isinstance(node, Simple) and node.words[0].plain in tests)], variables
+            [
+                node
+                for node in condition
+                if not isinstance(node, Chain) and not (isinstance(node, Simple) and node.words[0].plain in tests)
+            ],
+            variables,
         )
 
     # commands
@@ -141,7 +209,7 @@ class _Walker:
         optional: set[str] = set()
         while words:
             assigned = split_assignment(words[0])
-            if assigned is None and _is_optional(words, variables, optional):
+            if assigned is None and is_optional(words, variables, optional):
                 continue
             if assigned is None and not (words[0].plain and _ELEMENT.match(words[0].plain)):
                 break
@@ -164,8 +232,17 @@ class _Walker:
     ) -> None:
         inner = variables.copy()
         for name, is_added, word in prefix:
-            inner.set(name, expand_value(_value_of(word), inner), is_added=is_added)
-        if words[0].plain == "read" and read_array(words, simple, inner, variables):
+            inner.set(name, expand_value(value_of(word), inner), is_added=is_added)
+        if words[0].plain == "read" and (
+            read_array(words, simple, inner, variables) or read_text(words, simple, variables)
+        ):
+            return
+        choice = choice_of(words, variables)
+        if choice is not None:
+            for value in variables.choices[choice]:
+                settled = variables.copy()
+                settled.set(choice, value)
+                self._run_words(simple, words, prefix, settled, optional)
             return
         if self._run_builtin(words, variables, simple):
             return
@@ -175,8 +252,13 @@ class _Walker:
             if name not in lent.values:
                 lent.values[name] = inner.values[name]
         spoken = expand_words(words, lent)
+        # `$((PORT++))` and `${NAME:=value}` stay behind the command.
+        for name in lent.values.keys() - {name for name, _, _ in prefix}:
+            variables.values[name] = lent.values[name]
         if not spoken:
             return
+        if spoken[0].text == "cat":
+            self._keep_file(simple, variables)
         if spoken[0].text in self.functions and self.calls < _MAX_CALLS:
             self._call(spoken, inner)
             bring_back(inner, variables, [name for name, _, _ in prefix])
@@ -203,8 +285,16 @@ class _Walker:
             inner,
         )
 
+    def _keep_file(self, simple: Simple, variables: Variables) -> None:
+        """Remember `cat > run.sh <<EOF`, because the file is started later."""
+        bodies = [one for one in simple.redirects if one.body is not None]
+        targets = [one.target for one in simple.redirects if one.sign in (">", ">>", ">|") and one.target]
+        if bodies and targets and len(self.files) < _MAX_ITEMS:
+            text = said(expand_body(bodies[-1].body or "", variables, is_literal=bodies[-1].is_literal)).text
+            self.files[said(expand_value(targets[-1], variables)).text.removeprefix("./")] = text
+
     def _start(self, command: Command, variables: Variables) -> None:
-        found = unwrap(command)
+        found = read_kept(unwrap(command), self.files)
         if found.text is None:
             self.out.commands.append(found.command)
             return
@@ -219,7 +309,7 @@ class _Walker:
         self.read(found.text, inner, command.line)
         self.wrappers, self.calls = outer, self.calls - 1
         for place in range(before, len(self.out.commands)):
-            self.out.commands[place] = _inherit(self.out.commands[place], found.command)
+            self.out.commands[place] = inherit(self.out.commands[place], found.command)
 
     def _call(self, spoken: Sequence[Said], variables: Variables) -> None:
         """Run a function's body with its words as `$1`, `$2` …; a variable it sets stays set, as in the shell."""
@@ -231,6 +321,7 @@ class _Walker:
             else:
                 variables.set(str(place), ())
         self.calls += 1
+        self.called.add(spoken[0].text)
         self.run(self.functions[spoken[0].text], variables)
         self.calls -= 1
 
@@ -263,10 +354,17 @@ class _Walker:
                 variables.forget(word.plain or "")
                 variables.exported.discard(word.plain or "")
             return True
-        if name == "read":
+        if name in ("read", "mapfile", "readarray"):
             for word in words[1:]:
                 if word.plain and word.plain.isidentifier():
                     make_open(word.plain, variables)
+            return True
+        if name in ("((", "let"):
+            for word in words[1:]:
+                count(said(expand_value(word, variables)).text, variables)
+            return True
+        if name == ":":
+            expand_words(words[1:], variables)  # `: ${NAME:=value}` sets it
             return True
         return name in (
             "[",
@@ -315,55 +413,10 @@ class _Walker:
             )
             variables.arrays[name] = (*variables.arrays.get(name, ()), *items) if is_added else items
             return
-        value = expand_value(word if is_whole else _value_of(word), variables)
+        self.substituted += [piece.rest for piece in word.pieces if piece.kind == "command"][:_MAX_ITEMS]
+        value = expand_value(word if is_whole else value_of(word), variables)
         variables.set(name, value, is_added=is_added)
         self._note(name, said(variables.values[name]), word.line, is_exported=name in variables.exported)
 
     def _note(self, name: str, value: Said, line: int, *, is_exported: bool) -> None:
         self.out.settings.append(Setting(name, value.text, line, is_exported, value.is_known))
-
-
-def split_assignment(word: Word) -> tuple[str, bool] | None:
-    """Return the name and whether it is added to, if a word is an assignment."""
-    first = word.pieces[0] if word.pieces else None
-    if first is None or first.kind != "text" or first.is_quoted:
-        return None
-    match = _ASSIGNED.match(first.raw)
-    return (match[1], bool(match[2])) if match else None
-
-
-def _value_of(word: Word) -> Word:
-    """Return the part of an assignment behind the `=`."""
-    match = _ASSIGNED.match(word.pieces[0].raw)
-    assert match is not None, "only assignments come here"
-    rest = word.pieces[0].raw[match.end() :]
-    return Word((Piece("text", rest), *word.pieces[1:]), word.line)
-
-
-def _is_optional(words: list[Word], variables: Variables, names: set[str]) -> bool:
-    """Set aside `[NAME=value]` before a command: what may be left out is not part of it, but its variables are open."""
-    found = said(expand_value(words[0], variables))
-    if not _OPTIONAL.match(found.text) or not found.text.endswith("]") or len(words) < 2:
-        return False
-    names |= found.names
-    words.pop(0)
-    return True
-
-
-def _inherit(command: Command, outer: Command) -> Command:
-    """Give a command inside `bash -c` what stands round it."""
-    return Command(
-        words=command.words,
-        env={**outer.env, **command.env},
-        line=outer.line,
-        wrappers=command.wrappers,
-        names=command.names | outer.names,
-        bodies=command.bodies,
-        srun=command.srun or outer.srun,
-        sbatch=command.sbatch or outer.sbatch,
-    )
-
-
-def _leaves(body: Sequence[Node]) -> bool:
-    """Whether a branch ends the script: `usage; exit 1`."""
-    return any(isinstance(node, Simple) and node.words[0].plain in ("exit", "return") for node in body)

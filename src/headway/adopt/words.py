@@ -15,6 +15,8 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _BAD_CONTINUATION = re.compile(r"\\[ \t]+(?:#[^\n]*)?(?=\n|\Z)|\\\Z")
 _PLACEHOLDER = re.compile(r"<[^\W\d][^<>\n;&\"'`$]{0,80}(?<! )>|<[^\W\d]>")
+_PLACEHOLDER_VALUE = re.compile(r"<[^\s<>&;\"'`$()][^<>\n;&\"'`$]{0,80}>")
+"""Behind a `=`, where a redirect hardly ever stands, a placeholder may begin and end with anything."""
 _CHOICE = re.compile(r"\[[^\[\]\s;&|]+(?:\|[^\[\]\s;&|]+)+\]|\{[^{}\s;&|,]+(?:\|[^{}\s;&|,]+)+\}")
 _OPTION_LINE = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n){0,20}[ \t]*--?[A-Za-z]")
 _REDIRECT = re.compile(r"(?:&>>|&>|<<<|<<-|<<|>>|>&|<&|>\||<>|>|<)")
@@ -38,7 +40,7 @@ class _Lexer:
         self.out = Lexed()
         self.literal_until = 0
         self.is_continued = False
-        self.heredocs: list[tuple[int, str, bool]] = []
+        self.heredocs: list[tuple[int, str, bool, bool]] = []
         self.looking = _LOOKING
         self.is_in_array = False
 
@@ -124,7 +126,8 @@ class _Lexer:
             return True
         if char not in "<>":
             return False
-        if char == "<" and (match := _PLACEHOLDER.match(self.text, self.at)):
+        kind = _PLACEHOLDER_VALUE if self.text[self.at - 1 : self.at] == "=" else _PLACEHOLDER
+        if char == "<" and (match := kind.match(self.text, self.at)):
             self.literal_until = match.end()
             return False
         return not self.text.startswith(("<(", ">("), self.at)
@@ -158,11 +161,11 @@ class _Lexer:
             return
         self.at = match.end()
         mark = next(part for part in match.groups() if part is not None).replace("\\", "")
-        self.heredocs.append((len(self.out.tokens), mark, sign == "<<-"))
+        self.heredocs.append((len(self.out.tokens), mark, sign == "<<-", match[3] is None or "\\" in match[3]))
         self.out.tokens.append(Operator(sign, line, is_redirect=True))
 
     def _read_heredocs(self) -> None:
-        for place, mark, is_dashed in self.heredocs:
+        for place, mark, is_dashed, is_literal in self.heredocs:
             body: list[str] = []
             while self.at < len(self.text):
                 end = self.text.find("\n", self.at)
@@ -176,7 +179,11 @@ class _Lexer:
                 body.append(one)
             old = self.out.tokens[place]
             self.out.tokens[place] = Operator(
-                old.sign if isinstance(old, Operator) else "<<", old.line, is_redirect=True, body="\n".join(body) + "\n"
+                old.sign if isinstance(old, Operator) else "<<",
+                old.line,
+                is_redirect=True,
+                body="\n".join(body) + "\n",
+                is_literal=is_literal,
             )
         self.heredocs = []
 
@@ -192,7 +199,7 @@ class _Lexer:
 
         while self.at < len(self.text):
             char = self.text[self.at]
-            if char in " \t\n\r\f\v\u00a0\u3000":
+            if char in " \t\n\r\f\v\u00a0\u3000" and self.at >= self.literal_until:
                 break
             if char == "(" and self._begins_array(pieces, plain):
                 flush()

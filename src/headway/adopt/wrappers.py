@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from headway.adopt.command import Command
 from headway.adopt.expand import Said
 from headway.adopt.options import Flags, Options, flags, is_dots, read_options
-from headway.adopt.sbatch import LONG_NAMES
+from headway.adopt.sbatch import LONG_NAMES, read_header
 
 _MAX_LAYERS = 12
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
@@ -71,6 +71,8 @@ _WRAPPERS: Mapping[str, Wrapper] = {
     "proxychains": Wrapper(flags("f", "q", can_shorten=False)),
     "proxychains4": Wrapper(flags("f", "q", can_shorten=False)),
     "catchsegv": _PLAIN,
+    "cuda-memcheck": Wrapper(flags("leak_check tool log_file", can_shorten=False)),
+    "compute-sanitizer": Wrapper(flags("tool log_file target_processes", can_shorten=False)),
     "caffeinate": Wrapper(flags("t w", "d i m s u", can_shorten=False)),
     "strace": Wrapper(flags("e o p s", "f ff c t tt T v", can_shorten=False)),
     "nvprof": Wrapper(flags("o export_profile log_file profile_from_start", "f", can_shorten=False)),
@@ -93,6 +95,7 @@ _WRAPPERS: Mapping[str, Wrapper] = {
             can_shorten=False,
         )
     ),
+    "uvx": Wrapper(flags("from with p python index_url", "isolated q quiet", can_shorten=False)),
     "poetry run": _PLAIN,
     "pipenv run": _PLAIN,
     "pdm run": _PLAIN,
@@ -125,11 +128,13 @@ _WRAPPERS: Mapping[str, Wrapper] = {
     "ssh": Wrapper(flags("p i o l F L R D J W b c", "n f t T x X A N q v C 4 6", can_shorten=False), 1, is_text=True),
     "pdsh": Wrapper(flags("w x l t u f g R", "b S N", can_shorten=False), is_text=True),
     "screen": Wrapper(flags("S c t h s T L Logfile dmS dmLS mdS", "d m dm U A D R", can_shorten=False)),
+    "tmux send-keys": Wrapper(flags("t N", "l R X H", can_shorten=False), is_text=True),
     "tmux new": Wrapper(flags("s n c x y t e", "d A D P", can_shorten=False), is_text=True),
 }
 _SAME = {
     "podman run": "docker run",
     "nvidia-docker run": "docker run",
+    "nvidia-docker exec": "docker exec",
     "podman exec": "docker exec",
     "apptainer exec": "singularity exec",
     "singularity run": "singularity exec",
@@ -137,6 +142,7 @@ _SAME = {
     "mamba run": "conda run",
     "micromamba run": "conda run",
     "tmux new-session": "tmux new",
+    "tmux send": "tmux send-keys",
     "/usr/bin/time": "time",
 }
 _SHELLS = ("bash", "sh", "zsh", "dash", "ksh")
@@ -171,6 +177,21 @@ def unwrap(command: Command) -> Unwrapped:
     return Unwrapped(command)
 
 
+def read_kept(found: Unwrapped, files: Mapping[str, str]) -> Unwrapped:
+    """Return the text of a script that the same text has written before, in place of its name."""
+    words = found.command.words
+    if found.text is not None or not words:
+        return found
+    name = (
+        words[1].text if words[0].text.rpartition("/")[2] in (*_SHELLS, "source") and len(words) > 1 else words[0].text
+    )
+    text = files.get(name.removeprefix("./"))
+    if text is None:
+        return found
+    header = dict(found.command.sbatch) | read_header(text)
+    return Unwrapped(replace(found.command, words=(), sbatch=header), text)
+
+
 def _name(command: Command) -> tuple[str, int]:
     """Return the wrapper's name and how many words it has, or an empty name."""
     first = command.words[0].text
@@ -185,14 +206,15 @@ def _unwrap_one(command: Command) -> Command | Unwrapped | None:
     if not name:
         return None
     wrapper = _WRAPPERS[_SAME.get(name, name)]
-    found = read_options(command.words[num_words:], wrapper.table)
+    found = read_options(command.words[num_words:], wrapper.table, starts_program=name in ("srun", "salloc"))
     rest = list(found.rest)
     env = dict(command.env)
     for flag in wrapper.env_flags:
         for given in found.given.get(flag, []):
-            variable, sign, _ = given.text.partition("=")
-            if sign:
-                env[variable] = given.tail(len(variable) + 1)
+            for one in _split_env(given) if flag == "env" and name.startswith(("sing", "appt")) else [given]:
+                variable, sign, _ = one.text.partition("=")
+                if sign:
+                    env[variable] = one.tail(len(variable) + 1)
     del rest[: wrapper.num_words]
     while rest and (rest[0].text == "--" or is_dots(rest[0].text)):
         rest.pop(0)
@@ -203,9 +225,16 @@ def _unwrap_one(command: Command) -> Command | Unwrapped | None:
     inner = replace(command.with_words(tuple(rest)), env=env, wrappers=(*command.wrappers, name))
     if name in ("srun", "salloc"):
         inner = replace(inner, srun=_merge(command.srun, found))
+    while name == "tmux send-keys" and rest and rest[-1].text in ("C-m", "Enter", "ENTER"):
+        rest.pop()
     if wrapper.is_text and rest:
         return Unwrapped(inner, " ".join(word.text for word in rest))
     return inner
+
+
+def _split_env(given: Said) -> list[Said]:
+    """Return the parts of `--env A=1,B=2`."""
+    return [Said(part, given.names if "$" in part else frozenset()) for part in re.split(r",(?=\w+=)", given.text)]
 
 
 def _merge(outer: Options | None, inner: Options) -> Options:

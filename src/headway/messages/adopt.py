@@ -312,6 +312,12 @@ WHAT 是文件（shell 脚本、批处理脚本、Markdown 指南）、一条启
         en_hint="start it with headway run, which outlives the terminal with --detach",
         zh_hint="改用 headway run 启动，加 --detach 后不受终端关闭影响",
     ),
+    "adopt/launch-accelerate-cpu": Text(
+        en="--num_processes {count} has no effect: with --cpu, accelerate starts one process unless mpirun is set up",
+        zh="--num_processes {count} 不起作用：带 --cpu 时，accelerate 只启动一个进程，除非配置了 mpirun",
+        en_hint="drop --cpu and ask for the CPU in the script: Accelerator(cpu=True) with --multi_gpu",
+        zh_hint="去掉 --cpu，用 --multi_gpu 启动，并在脚本里写 Accelerator(cpu=True)",
+    ),
     "adopt/launch-restarts": Text(
         en="{count} restarts are allowed, but torchrun restarts on its old store: 5 of 11 failed when measured",
         zh="允许重启 {count} 次，但 torchrun 重启时沿用旧的 store；实测 11 次重启有 5 次失败",

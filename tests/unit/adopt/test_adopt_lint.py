@@ -87,6 +87,7 @@ def test_rank_is_not_what_llamafactory_reads():
         ("torchrun --standalone --nnodes=2 --rdzv_endpoint a:1 t.py", "contradictory", "standalone-nodes"),
         ("torchrun --max-restarts 3 t.py", "harmful", "launch-restarts"),
         ("nohup torchrun t.py &", "harmful", "launch-nohup"),
+        ("accelerate launch --cpu --num_processes 2 t.py", "no_effect", "launch-accelerate-cpu"),
         ("python -m torch.distributed.launch t.py", "kept", "launch-deprecated"),
         ("torchrun t.py --x $Y", "kept", "launch-open"),
     ],

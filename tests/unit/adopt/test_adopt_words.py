@@ -90,7 +90,8 @@ def test_arithmetic_is_worked_out_or_left_alone(text, expected):
     [
         ("A=1; B=$A$A; c $B", ["c", "11"]),
         ("A='x y'; c $A \"$A\"", ["c", "x", "y", "x y"]),
-        ("A=(x 'y z'); A+=(w); c ${A[@]} ${#A[@]} ${A[1]}", ["c", "x", "y z", "w", "3", "y", "z"]),
+        ("A=(x 'y z'); A+=(w); c \"${A[@]}\" ${#A[@]} ${A[1]}", ["c", "x", "y z", "w", "3", "y", "z"]),
+        ("A=(--x '--y z'); c ${A[@]}", ["c", "--x", "--y", "z"]),
         (
             "A=/p/q.tar.gz; c ${A##*/} ${A%.*} ${A%%.*} ${A/q/r} ${A:1:1}",
             ["c", "q.tar.gz", "/p/q.tar", "/p/q", "/p/r.tar.gz", "p"],

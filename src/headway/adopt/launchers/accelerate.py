@@ -19,7 +19,7 @@ _TAKES = (
     " fsdp_state_dict_type fsdp_forward_prefetch fsdp_use_orig_params fsdp_cpu_ram_efficient_loading"
     " fsdp_sync_module_states fsdp_activation_checkpointing megatron_lm_tp_degree megatron_lm_pp_degree"
     " megatron_lm_num_micro_batches megatron_lm_gradient_clipping fp8_backend fp8_format fp8_margin fp8_interval"
-    " aws_access_key_id aws_secret_access_key same_network_value vm command command_file"
+    " mpirun_hostfile mpirun_ccl aws_access_key_id aws_secret_access_key same_network_value vm command command_file"
 )
 _BARE = (
     "multi_gpu cpu tpu use_mps_device use_deepspeed use_fsdp use_megatron_lm use_xpu use_parallelism_config"

@@ -12,7 +12,7 @@ from headway.adopt.launchers.accelerate import read_accelerate
 from headway.adopt.launchers.deepspeed import read_deepspeed
 from headway.adopt.launchers.mindspore import read_launcher_script, read_msrun
 from headway.adopt.launchers.mm import read_dist, read_slurm
-from headway.adopt.launchers.mpi import behind_mpirun, read_horovod, read_mpirun
+from headway.adopt.launchers.mpi import behind_mpirun, read_horovod, read_mpirun, words_behind
 from headway.adopt.launchers.others import (
     make_ray,
     read_by_variables,
@@ -23,6 +23,7 @@ from headway.adopt.launchers.others import (
     read_srun,
 )
 from headway.adopt.launchers.parts import entry_of, is_python, is_shell, make, read_python
+from headway.adopt.launchers.tools import TOOLS
 from headway.adopt.launchers.torch import read_torchrun
 from headway.adopt.record import Entry, Launch
 
@@ -86,7 +87,7 @@ _PROGRAMS = {
 }
 """Programs that train or serve by themselves, with the sub-commands that do."""
 _WRAPS_TORCHRUN = re.compile(r".*(?:torchrun|launch|distributed\.run|\brun$).*")
-_SCRIPT = re.compile(r".*\.(?:sh|bash|slurm|sbatch|qs|job)")
+_SCRIPT = re.compile(r"(?!\w+://).*\.(?:sh|bash|slurm|sbatch|qs|job)")
 
 
 def recognise(command: Command) -> Launch | None:
@@ -107,17 +108,38 @@ def recognise(command: Command) -> Launch | None:
     if _SCRIPT.fullmatch(command.words[0].text):
         return _read_script(command)
     if command.srun is not None:
-        return read_srun(command)
+        return _read_srun(command, first)
     if re.fullmatch(r"\$\{?\w+\}?", command.words[0].text) and len(command.words) > 1:
         # `$BIN torchrun …`, where BIN may be srun or nothing at all.
         return recognise(command.behind(1))
     return _read_program(command, first)
 
 
-def _read_mpirun(command: Command) -> Launch:
+def is_launcher(name: str) -> bool:
+    """Return whether a program is a launcher by its name alone."""
+    return name in _BY_NAME
+
+
+def _read_srun(command: Command, first: str) -> Launch | None:
+    """Read a program behind srun; a tool is no launch, and a program that only starts a launcher is a wrapper."""
+    if first in TOOLS or (first == "ray" and len(command.words) > 1 and command.words[1].text in ("start", "stop")):
+        return None
+    for place, word in enumerate(command.words[1:], start=1):
+        if _command_name(word) in ("torchrun", "accelerate", "deepspeed"):
+            inner = recognise(command.behind(place))
+            return None if inner is None else replace(inner, wrappers=(*inner.wrappers, first))
+        if not word.text.startswith("-"):
+            break
+    return read_srun(command)
+
+
+def _read_mpirun(command: Command) -> Launch | None:
     """Read mpirun; where it starts one launcher a node, as srun is used too, that launcher makes the ranks."""
     inner = behind_mpirun(command)
-    launch = recognise(inner) if inner.words else None
+    words = words_behind(inner)
+    if words and _command_name(words[0]) in TOOLS:
+        return None
+    launch = recognise(inner.with_words(words)) if words else None
     if launch is not None and launch.launcher in ("torchrun", "torch.distributed.launch", "accelerate", "deepspeed"):
         return replace(launch, wrappers=(*command.wrappers, "mpirun"))
     return read_mpirun(command)
@@ -148,7 +170,8 @@ def _by_name(command: Command, first: str) -> Launch | None:
 
 def _read_ray(command: Command) -> Launch | None:
     found, rest = read_ray(command)
-    inner = command.with_words(rest)
+    # An srun round it starts the submission, not the ranks.
+    inner = replace(command.with_words(rest), srun=None)
     # Ray starts one process; where that is a launcher of its own, the launcher makes the ranks.
     launch = recognise(inner) if rest else None
     if launch is not None and launch.launcher not in ("python", "other"):
@@ -223,4 +246,6 @@ def _read_program(command: Command, first: str) -> Launch | None:
         launch = read_torchrun(rest, "other")
         if launch.entry is not None:
             return replace(launch, entry=Entry("command", launch.entry.name))
+    if name == "xtuner train":
+        return read_by_variables(rest, "other", name, address="ADDR", port="PORT")
     return make(command, "other", entry=Entry("command", name), args=tuple(word.text for word in rest.words))

@@ -17,7 +17,7 @@ from headway.adopt.wrappers import unwrap
 
 _HOROVOD = flags(
     "np num_proc p ssh_port H hosts hostfile ssh_identity_file network_interface network_interfaces nics min_np max_np"
-    " slots_per_host host_discovery_script blacklist_cooldown_range reset_limit elastic_timeout fusion_threshold_mb"
+    " slots_per_host host_discovery_script reset_limit elastic_timeout fusion_threshold_mb"
     " cycle_time_ms cache_capacity autotune_log_file autotune_warmup_samples autotune_steps_per_sample"
     " autotune_bayes_opt_max_samples autotune_gaussian_process_noise timeline_filename mpi_args start_timeout"
     " output_filename config_file log_level stall_check_warning_time_seconds stall_check_shutdown_time_seconds"
@@ -26,6 +26,7 @@ _HOROVOD = flags(
     " hierarchical_allgather no_hierarchical_allreduce no_hierarchical_allgather no_stall_check stall_check tcp"
     " timeline_mark_cycles no_timeline_mark_cycles check_build cb version v torus_allreduce"
     " no_torus_allreduce mpi_threads_disable",
+    pairs="blacklist_cooldown_range",
     can_shorten=False,
     num_proc="np",
     H="hosts",
@@ -66,6 +67,11 @@ def read_mpirun(command: Command) -> Launch:
     return _read(command, "mpirun", found)
 
 
+def words_behind(command: Command) -> tuple[Said, ...]:
+    """Return the words of the program itself, without wrappers and `bash -c`."""
+    return _strip(Command(words=command.words))[0]
+
+
 def behind_mpirun(command: Command) -> Command:
     """Return the command that mpirun starts on every slot."""
     command, found = _split(command)
@@ -74,7 +80,7 @@ def behind_mpirun(command: Command) -> Command:
 
 def _split(command: Command) -> tuple[Command, Options]:
     """Return mpirun's own flags, and the command with the environment they pass on."""
-    found = read_options(_join_hosts(command.words), _MPI)
+    found = read_options(_join_hosts(_split_env(command.words)), _MPI, starts_program=True)
     env, names = dict(command.env), set(command.names)
     for flag in ("x", "genv", "env"):
         for given in found.given.get(flag, []):
@@ -84,6 +90,18 @@ def _split(command: Command) -> tuple[Command, Options]:
             elif name not in env:
                 names.add(name)
     return replace(command, env=env, names=frozenset(names)), found
+
+
+def _split_env(words: Sequence[Said]) -> tuple[Said, ...]:
+    """Take `-env NAME=value` as the two words that `-env NAME value` has."""
+    split: list[Said] = []
+    for word in words:
+        name, sign, _ = word.text.partition("=")
+        if sign and split and split[-1].text in ("-env", "-genv"):
+            split += [Said(name), word.tail(len(name) + 1)]
+        else:
+            split.append(word)
+    return tuple(split)
 
 
 def _join_hosts(words: Sequence[Said]) -> tuple[Said, ...]:

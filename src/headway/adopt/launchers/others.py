@@ -14,6 +14,7 @@ from headway.adopt.launchers.parts import (
     processes,
     visible_devices,
     with_options,
+    without_python,
 )
 from headway.adopt.options import Options, flags, known, number, read_options
 from headway.adopt.record import Entry, Launch
@@ -52,7 +53,7 @@ _RAY = flags(
 def read_paddle(command: Command) -> Launch:
     """Read the words behind `python -m paddle.distributed.launch`."""
     found = read_options(command.words, _PADDLE)
-    entry, args = entry_of(found.rest, is_module=found.has("module"))
+    entry, args = entry_of(without_python(found.rest), is_module=found.has("module"))
     given = found.get("gpus", "devices", "selected_gpus", "npus", "xpus")
     devices = visible_devices(given if given is not None else command.env.get("CUDA_VISIBLE_DEVICES"))
     host, port = endpoint(found.get("master"))
@@ -128,8 +129,10 @@ def make_ray(command: Command, found: Options) -> Launch:
     return with_options(make(command, "ray", launcher_config=found.text("runtime_env"), entry=entry, args=args), found)
 
 
-def read_by_variables(command: Command, launcher: str, name: str) -> Launch:
-    """Read llamafactory and swift, which take their layout from variables; `name` is `llamafactory-cli train`."""
+def read_by_variables(
+    command: Command, launcher: str, name: str, *, address: str = "MASTER_ADDR", port: str = "MASTER_PORT"
+) -> Launch:
+    """Read llamafactory, swift and xtuner, whose layout stands in variables; `name` is `llamafactory-cli train`."""
     env = command.env
     num_nodes = nodes(env.get("NNODES"))
     low, high = number(env.get("MIN_NNODES")), number(env.get("MAX_NNODES"))
@@ -144,8 +147,8 @@ def read_by_variables(command: Command, launcher: str, name: str) -> Launch:
         nproc_per_node=ranks,
         nnodes=num_nodes,
         node_rank=number(env.get("NODE_RANK")),
-        master_addr=known(env.get("MASTER_ADDR")),
-        master_port=number(env.get("MASTER_PORT")),
+        master_addr=known(env.get(address)),
+        master_port=number(env.get(port)),
         entry=Entry("command", name),
         args=tuple(word.text for word in command.words),
     )

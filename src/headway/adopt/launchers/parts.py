@@ -119,6 +119,14 @@ def is_python(word: Said) -> bool:
     return _PYTHON.fullmatch(word.text) is not None
 
 
+def without_python(rest: Sequence[Said]) -> Sequence[Said]:
+    """Take off an interpreter before the script: the launcher starts it itself and would look for a script so named."""
+    if len(rest) > 1 and is_python(rest[0]):
+        words = [word for word in rest[1:] if word.text != "-u"] if rest[1].text == "-u" else rest[1:]
+        return words if words and words[0].text.endswith(".py") else rest
+    return rest
+
+
 def is_shell(word: Said) -> bool:
     """Return whether a word is a shell."""
     return _SHELL.fullmatch(word.text) is not None
@@ -137,13 +145,16 @@ def read_python(words: Sequence[Said]) -> tuple[bool, tuple[Said, ...]] | None:
         if text in ("-c", "-", "-V", "--version", "-h", "--help"):
             return None
         if not text.startswith("-"):
-            return None if text.rpartition("/")[2] == "setup.py" else (False, tuple(words[at:]))
+            is_version = re.match(r"\d+(?:\.[\dx]+)+(?![\w./-])", text)  # `Python 3.10.x and Git` is a sentence
+            return None if text.rpartition("/")[2] == "setup.py" or is_version else (False, tuple(words[at:]))
         at += 2 if text in _PYTHON_TAKES else 1
     return None
 
 
 def inner_entry(words: Sequence[Said]) -> tuple[Entry | None, tuple[str, ...]]:
     """Return the entry of a command that another launcher starts: `python x.py`, `bash x.sh`, or anything else."""
+    if len(words) > 1 and is_dots(words[0].text):
+        words = words[1:]  # flags that were left out
     if not words:
         return None, ()
     if is_python(words[0]):

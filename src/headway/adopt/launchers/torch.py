@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headway.adopt.command import Command
 from headway.adopt.expand import Said
-from headway.adopt.launchers.parts import endpoint, entry_of, is_python, make, nodes, processes, with_options
+from headway.adopt.launchers.parts import endpoint, entry_of, make, nodes, processes, with_options, without_python
 from headway.adopt.options import Options, flags, known, number, read_options
 from headway.adopt.record import Launch
 
@@ -21,10 +21,7 @@ TABLE = flags(_TAKES, _BARE, m="module", r="redirects", t="tee", h="help", use_e
 def read_torchrun(command: Command, launcher: str) -> Launch:
     """Read the words behind torchrun."""
     found = read_options(command.words, TABLE)
-    rest = found.rest
-    if len(rest) > 1 and is_python(rest[0]) and rest[1].text.endswith(".py") and not found.has("no_python", "module"):
-        # torchrun starts the interpreter itself and would look for a script named python.
-        rest = rest[1:]
+    rest = found.rest if found.has("no_python", "module") else without_python(found.rest)
     entry, args = entry_of(rest, is_module=found.has("module"), is_command=found.has("no_python"), skips_dashes=True)
     host, port = endpoint(found.get("rdzv_endpoint"))
     launch = make(

@@ -42,6 +42,9 @@ def _problems(launch: Launch, context: Context) -> Iterator[Finding]:
         yield _find(launch, "kept", "adopt/launch-deprecated")
     if launch.launcher in TORCHRUN_LIKE and "nohup" in launch.wrappers:
         yield _find(launch, "harmful", "adopt/launch-nohup")
+    is_one = launch.launcher == "accelerate" and "cpu" in launch.options and "mpirun_hostfile" not in launch.options
+    if is_one and (launch.world_size or 1) > 1:
+        yield _find(launch, "no_effect", "adopt/launch-accelerate-cpu", count=str(launch.world_size))
     restarts = launch.options.get("max_restarts", "0")
     if launch.launcher in TORCHRUN_LIKE and restarts.isdigit() and int(restarts[:6]) > 0:
         yield _find(launch, "harmful", "adopt/launch-restarts", count=restarts)
