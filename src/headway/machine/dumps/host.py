@@ -1,6 +1,7 @@
 """The machine around the GPUs: `df`, `free`, `lscpu`, `ulimit -a`. Values stay in the unit that was printed.
 
-The first three are translated by the locale; English and Chinese are read.
+The first three are translated by the locale: English and Chinese are read by their words, others by their order.
+`/proc/meminfo` is read as `free` is.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ import re
 from headway.machine.dumps.values import Facts, bytes_of, count_or_none, text_or_none
 
 _DF_HEAD = re.compile(r"^[ \t]*(?:Filesystem|文件系统)[ \t]+(.*?)[ \t]+(?:Mounted on|挂载点)[ \t]*$", re.M)
+_DF_ANY = re.compile(r"^[ \t]*[^\W\d]\S*(?:[ \t]+\S+){4,8}[ \t]*$(?=\n[^\n]*[ \t]\d{1,3}%[ \t]+/)", re.M)
+"""The head in any other language: words above rows that end in a share and a mount."""
+_DF_USUAL = ["Size", "Used", "Avail", "Use%"]
 _DF_WORDS = {"Available": "Avail", "Capacity": "Use%", "容量": "Size", "大小": "Size", "已用": "Used", "可用": "Avail",
              "已用%": "Use%", "类型": "Type", "1K-块": "1K-blocks", "可用%": "Avail%"}  # fmt: skip
 _DF_SIZES = ("Size", "1K-blocks", "1024-blocks", "512-blocks", "1M-blocks", "1B-blocks", "Inodes")
@@ -17,10 +21,10 @@ _DF_SIZES = ("Size", "1K-blocks", "1024-blocks", "512-blocks", "1M-blocks", "1B-
 
 def parse_df(text: str) -> Facts | None:
     """Return the file systems, or None when there is no such table."""
-    head = _DF_HEAD.search(text)
+    head = _DF_HEAD.search(text) or _DF_ANY.search(text)
     if head is None:
         return None
-    columns = [_DF_WORDS.get(word, word) for word in head[1].split()]
+    columns = _DF_USUAL if head.re is _DF_ANY else [_DF_WORDS.get(word, word) for word in head[1].split()]
     if not columns or not any(name in _DF_SIZES for name in columns):
         return None
     names = ["fs", *(_df_name(name) for name in columns)]
@@ -52,13 +56,31 @@ _FREE_WORDS = {"buff/cache": "buff_cache", "总计": "total", "已用": "used", 
                "缓冲/缓存": "buff_cache", "可用": "available"}  # fmt: skip
 
 
+_FREE_HEAD = re.compile(r"^[ \t]+(?:total|总计|gesamt|всего|toplam)(?:[ \t]+\S+){2,6}[ \t]*$", re.M | re.I)
+_FREE_ROWS = r"Mem|内存|Speicher|Mem\.|Memoria|Mémoire|Память|記憶體"
+_MEMINFO = {
+    "total": "MemTotal", "free": "MemFree", "available": "MemAvailable", "shared": "Shmem",
+    "swap_total": "SwapTotal", "swap_free": "SwapFree",
+}  # fmt: skip
+
+
+def _parse_meminfo(text: str) -> Facts | None:
+    """Return the same readings of `/proc/meminfo`, or None."""
+    found = dict(re.findall(r"^[ \t]*(\w+):[ \t]+(\d{1,15}) kB[ \t]*$", text, re.M))
+    if "MemTotal" not in found:
+        return None
+    return {name: int(found[key]) for name, key in _MEMINFO.items() if key in found} | {"unit": "KiB"}
+
+
 def parse_free(text: str) -> Facts | None:
     """Return memory and swap of `free`, new or old layout, or None."""
-    head = re.search(r"^[ \t]+(?:total|总计)[ \t]+(?:used|已用)[ \t]+(?:free|空闲).*$", text, re.M)
-    memory = re.search(r"^[ \t]*(?:Mem:|内存[:：])[ \t]*(.*?)[ \t]*$", text, re.M)
+    head = _FREE_HEAD.search(text)
+    memory = re.search(rf"^[ \t]*(?:{_FREE_ROWS})[:：][ \t]*(\d.*?)[ \t]*$", text, re.M)
     if head is None or memory is None:
-        return None
+        return _parse_meminfo(text)
     names = [_FREE_WORDS.get(word, word) for word in head[0].split()]
+    if "used" not in names:  # another language: the order is the same in all
+        names = ["total", "used", "free", "shared", "buff_cache", "available"]
     values = dict(zip(names, memory[1].split(), strict=False))
     is_human = any(re.search(r"[A-Za-z]", value) for value in values.values())
     facts: Facts = {name: value if is_human else count_or_none(value) for name, value in values.items()}

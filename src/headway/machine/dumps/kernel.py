@@ -43,6 +43,9 @@ _KILLED = re.compile(r"Kill(?:ed|ing) process (\d{1,9})(?:, UID \d+,)?[ ,]+\(([^
 _CHOSEN = re.compile(r"Kill process (\d{1,9}) \(([^)]*)\)([^\n]*)", re.I)
 
 
+_TASK = re.compile(r"oom-kill:[^\n]*?,task=([^,\n]*),pid=(\d{1,9})")
+
+
 def parse_oom(text: str) -> Facts | None:
     """Return which processes the kernel ended for lack of memory, and whose memory ran out, or None."""
     if not re.search(r"oom-kill|Out of memory|invoked oom-killer", text, re.I):
@@ -52,6 +55,8 @@ def parse_oom(text: str) -> Facts | None:
     for pid, name, rest in _KILLED.findall(text) or _CHOSEN.findall(text):
         rss = re.search(r"anon-rss:(\d{1,15})kB", rest)
         killed.append({"pid": int(pid), "name": name, "anon_rss_kb": int(rss[1]) if rss else None})
+    if not killed:  # the line of the choice alone, as `grep oom-kill` leaves it
+        killed = [{"pid": int(pid), "name": name, "anon_rss_kb": None} for name, pid in _TASK.findall(text)]
     constraint = re.search(r"constraint=(CONSTRAINT_\w+)", text)
     in_group = bool(re.search(r"Memory cgroup out of memory|CONSTRAINT_MEMCG|memory: usage .* limit", text))
     facts: Facts = {"killed": _merge(killed), "scope": "cgroup" if in_group else "global"}

@@ -101,7 +101,8 @@ def _pairs(devices: list[str], columns: list[str], rows: dict[str, list[str]]) -
 
 
 _NVLINK_GPU = re.compile(r"^\s*GPU (\d+): (.+?) \(UUID: ([^)]*)\)\s*$")
-_LISTED_GPU = re.compile(r"^[ \t]*GPU (\d{1,3}): (\S.*?) \(UUID: (GPU-[^)\s]*)\)[ \t]*$", re.M)
+_LISTED_MIG = re.compile(r"[ \t]*MIG (\S+)[ \t]+Device[ \t]+(\d{1,3}): \(UUID: (MIG-[^)\s]*)\)[ \t]*")
+_LISTED_GPU = re.compile(r"[ \t]*GPU (\d{1,3}): (\S.*?) \(UUID: (GPU-[^)\s]*)\)[ \t]*")
 _NVLINK_LINK = re.compile(r"^\s*Link (\d+): (.+?)\s*$")
 
 
@@ -129,5 +130,16 @@ def parse_nvlink(text: str) -> Facts | None:
 
 def parse_list(text: str) -> Facts | None:
     """Return the GPUs of `nvidia-smi -L`, or None; the list of links has the same lines with links below them."""
-    gpus = [{"index": int(one[0]), "name": one[1], "uuid": one[2]} for one in _LISTED_GPU.findall(text)]
-    return {"gpus": gpus} if gpus else None
+    gpus: list[Facts] = []
+    migs: list[Facts] = []
+    for line in text.splitlines():
+        if one := _LISTED_GPU.fullmatch(line):
+            if any(gpu["uuid"] == one[3] and gpu["index"] == int(one[1]) for gpu in gpus):
+                break  # the list once more
+            gpus.append({"index": int(one[1]), "name": one[2], "uuid": one[3]})
+        elif gpus and (one := _LISTED_MIG.fullmatch(line)):
+            gpus[-1]["mig_mode"] = "Enabled"
+            migs.append({"gpu": gpus[-1]["index"], "mig_dev": int(one[2]), "profile": one[1], "uuid": one[3]})
+    if not gpus:
+        return None
+    return {"gpus": gpus, "mig_devices": migs} if migs else {"gpus": gpus}

@@ -26,6 +26,9 @@ def parse_q(text: str) -> Facts | None:
     ends = [*(mark.start() for mark in marks[1:]), len(text)]
     gpus = [_gpu(mark[1], text[mark.end() : end]) for mark, end in zip(marks, ends, strict=True)]
     attached = count_or_none(head.get("Attached GPUs"))
+    latest = dict(zip((mark[1] for mark in marks), gpus, strict=True))
+    if attached is not None and len(gpus) > attached == len(latest):
+        gpus = list(latest.values())  # the same GPUs asked more than once: the last answer is how it is now
     return {
         "driver": text_or_none(head.get("Driver Version", head.get("KMD Version"))),
         "cuda": text_or_none(head.get("CUDA Version", head.get("CUDA UMD Version"))),

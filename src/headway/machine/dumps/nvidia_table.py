@@ -8,7 +8,7 @@ from headway.machine.dumps.values import Facts, count_or_none, text_or_none, who
 
 _HEADER = re.compile(r"NVIDIA-SMI\s+(\d[\w.]*)")
 _DRIVER = re.compile(r"(?:Driver|KMD) Version:\s*(\d[\w.]*)")
-_CUDA = re.compile(r"CUDA (?:UMD )?Version:\s*([\w./]+)")
+_CUDA = re.compile(r"CUDA (?:UMD )?Version:\s*([\w./]+!?)")
 _BUS = r"([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])"
 _FIRST = re.compile(r"\s*(\d{1,3})\s+(\S.*?)\s+(On|Off|N/A|WDDM|TCC|MCDM|ERR!|Unknown Error)\s*$")
 _SECOND = re.compile(r"\s*(\S+)\s+(\S+)\s+(P\d+|N/A|ERR!|Unknown\s?\S*)\s+(\S+)\s*/\s*(\S+)\s*$")

@@ -34,7 +34,7 @@ def parse_npu(text: str) -> Facts | None:
                 first = None
             else:
                 first = cells
-        elif len(cells) == 4 and _IDS.fullmatch(cells[0]) and cells[1].isdecimal():
+        elif len(cells) in (4, 5) and _IDS.fullmatch(cells[0]) and cells[1].isdecimal():
             ids = cells[0].split()
             one = {"npu": int(ids[0]), "pid": int(cells[1][:18]), "name": text_or_none(cells[2])}
             processes.append({**one, "used_mb": count_or_none(cells[3])})

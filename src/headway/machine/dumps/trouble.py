@@ -32,7 +32,7 @@ _CLASSES = (
     ("nvml_unknown_error", re.compile(r"failed to initialize NVML: unknown error|NVML: unknown error", re.I)),
     ("nvml_error", re.compile(r"failed to initialize NVML|nvmlInit\w*\(\) failed", re.I)),
 )
-_HANDLE = re.compile(r"device handle for gpu ?\S*? ?([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])", re.I)
+_HANDLE = re.compile(r"device handle for gpu ?\S*? ?([0-9a-f]{1,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])", re.I)
 _GAVE = re.compile(r"NVML library version: (\S+)")
 
 
