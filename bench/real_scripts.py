@@ -24,6 +24,7 @@ from marked_runs import ROOT, end_all, environment, marked, new_mark
 
 HERE = Path(__file__).resolve().parent / "real"
 LIMIT_S = 240.0
+ACCELERATE = ("--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,8 @@ class Row:
     """Which of the interpreters given."""
     options: tuple[str, ...] = ()
     """Of `headway run`."""
+    world: int | None = None
+    """Ranks that must really have trained together; None: as many as its own launcher starts."""
 
 
 ROWS = (
@@ -63,21 +66,20 @@ ROWS = (
         needs="torch",
         line=("torchrun", "--standalone", "--nproc_per_node=2"),
     ),
+    # With --cpu, accelerate starts one process whatever --num_processes says: two need mpirun. Both must agree on that.
     Row(
-        name="accelerate launch",
+        name="accelerate launch --cpu",
         script="accelerate_example.py",
         needs="accelerate",
-        line=(
-            "accelerate",
-            "launch",
-            "--cpu",
-            "--num_processes",
-            "2",
-            "--num_machines",
-            "1",
-            "--mixed_precision",
-            "no",
-        ),
+        line=("accelerate", "launch", "--cpu", "--num_processes", "2", *ACCELERATE),
+    ),
+    # The script itself asks for the CPU, so this is two ranks that train together.
+    Row(
+        name="accelerate launch, two ranks",
+        script="accelerate_example.py",
+        needs="accelerate",
+        line=("accelerate", "launch", "--multi_gpu", "--num_processes", "2", *ACCELERATE),
+        world=2,
     ),
     Row(
         name="accelerate script, torchrun",
@@ -208,6 +210,7 @@ def main() -> None:
             continue
         theirs, ours = compare(row, python)
         is_same = theirs.result == ours.result != "none" and (theirs.code, ours.code, ours.leftovers) == (0, 0, 0)
+        is_same = is_same and (row.world is None or ours.result.endswith(f" {row.world}"))
         rows, same = rows + 1, same + is_same
         word = "same" if is_same else "DIFFERS"
         times = f"{theirs.seconds:>5.0f} s{ours.seconds:>6.0f} s"

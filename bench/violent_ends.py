@@ -1,6 +1,6 @@
 """End `headway run` in violent ways; count what is left ten seconds later, and whether a new start works.
 
-    python bench/violent_ends.py [--ends 100] [--at-once 4] [--torch]
+    python bench/violent_ends.py [--ends 100] [--at-once 4] [--torch] [--way "kill nursery"]
 
 Every end is one job of two ranks, each with a helper in a session of its own, another that ignores SIGTERM, and a
 shared memory segment; rank 0 listens on a port. Ten seconds after the end no process, port, segment, temp file or claim
@@ -67,6 +67,7 @@ for step, batch in enumerate(loader):
 WAYS = (
     "kill supervisor",
     "kill nursery",
+    "kill supervisor and nursery",
     "kill rank",
     "kill two ranks",
     "crash rank",
@@ -91,9 +92,8 @@ class End:
     has_restarted: bool
 
 
-def end_once(number: int, is_torch: bool) -> End:
+def end_once(way: str, is_torch: bool) -> End:
     """Start, end violently, look around, start again."""
-    way = WAYS[number % len(WAYS)]
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         (folder / "job.py").write_text(TORCH if is_torch else PLAIN)
@@ -148,6 +148,10 @@ def _strike(process: subprocess.Popen[bytes], mark: str, way: str) -> None:
             _send(signal.SIGKILL, process.pid)
         case "kill nursery":
             _send(signal.SIGKILL, *nursery)
+        case "kill supervisor and nursery":
+            # Both are stopped first, so that neither has a moment between the two ends.
+            _send(signal.SIGSTOP, process.pid, *nursery)
+            _send(signal.SIGKILL, process.pid, *nursery)
         case "kill rank":
             _send(signal.SIGKILL, *ranks[:1])
         case "kill two ranks":
@@ -249,9 +253,11 @@ def main() -> None:
     parser.add_argument("--ends", type=int, default=100)
     parser.add_argument("--at-once", type=int, default=4)
     parser.add_argument("--torch", action="store_true", help="a gloo job with a loader instead of plain Python")
+    parser.add_argument("--way", action="append", choices=WAYS, help="only these ways")
     args = parser.parse_args()
+    ways = tuple(args.way or WAYS)
     with ThreadPoolExecutor(args.at_once) as pool:
-        ends = list(pool.map(lambda number: end_once(number, args.torch), range(args.ends)))
+        ends = list(pool.map(lambda number: end_once(ways[number % len(ways)], args.torch), range(args.ends)))
     print(f"{'way':34}{'ends':>6}{'clean':>7}{'again':>7}{'gone after, worst':>20}")
     for way in WAYS:
         own = [end for end in ends if end.way == way]

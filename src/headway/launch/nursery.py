@@ -1,8 +1,8 @@
 """The nursery process: imports the framework once, then forks ranks from that warm state whenever it is asked.
 
-`python -m headway.launch.nursery LINK_FD PARENT_PID ENTRY MODULE…`. It never touches a device and starts no thread,
-so a fork of it is a clean rank. It adopts every orphan its ranks leave, so that the whole run hangs on one tree; when
-the supervisor ends, for whatever reason, the nursery ends that tree before itself.
+`python -m headway.launch.nursery LINK_FD AFTER_FD PARENT_PID ENTRY MODULE…`. It never touches a device and starts no
+thread, so a fork of it is a clean rank. It adopts every orphan its ranks leave, so that the whole run hangs on one
+tree; when the supervisor ends, for whatever reason, the nursery ends that tree before itself.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ _TRACEBACK_CHARS: Final = 20_000
 
 def main(argv: Sequence[str]) -> int:
     """Import, say so, then serve until the supervisor is gone."""
-    link_fd, parent, entry, *modules = argv
+    link_fd, after_fd, parent, entry, *modules = argv
+    # Held open to the end and handed to nobody: the undertaker waits until this end and the supervisor's are closed.
+    os.set_inheritable(int(after_fd), False)
     die_with_parent(int(parent))
     name_process("headway-nursery")
     link = socket.socket(fileno=int(link_fd))
@@ -55,7 +57,7 @@ def main(argv: Sequence[str]) -> int:
         return 1
     with contextlib.suppress(OSError):  # a supervisor that is gone is noticed by the loop
         wire.send(link, {"kind": "ready", "import_s": time.monotonic() - began})
-    _serve(link, int(parent), entry)
+    _serve(link, int(after_fd), int(parent), entry)
     return 0
 
 
@@ -72,7 +74,7 @@ def preload(modules: Sequence[str]) -> None:
     gc.enable()
 
 
-def _serve(link: socket.socket, parent: int, entry: str) -> None:
+def _serve(link: socket.socket, after: int, parent: int, entry: str) -> None:
     wake_read, wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, _note)
@@ -80,7 +82,7 @@ def _serve(link: socket.socket, parent: int, entry: str) -> None:
     adopt_orphans()
     # From here on the supervisor's death must leave time to end the ranks' whole trees, so it arrives as SIGTERM.
     die_with_parent(parent, signal.SIGTERM)
-    own_files = [link.fileno(), wake_read, wake_write]
+    own_files = [link.fileno(), wake_read, wake_write, after]
     claims: list[str] = []
     runs: set[str] = set()
     while os.getppid() == parent:

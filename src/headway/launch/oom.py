@@ -3,31 +3,55 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
+
+_MOST_GROUPS: Final = 256
 
 
 def count_oom_kills(root: Path = Path("/")) -> int | None:
     """Return the count so far; None where nobody counts."""
-    for path in _places(root):
-        try:
-            found = re.search(r"^oom_kill (\d+)$", path.read_text(encoding="ascii"), re.MULTILINE)
-        except OSError:
-            continue
-        if found:
-            return int(found[1])
-    return None
+    for folder, name in _groups(root):
+        counts = [_read(path) for path in _files(folder, name)]
+        known = [count for count in counts if count is not None]
+        if known:
+            return sum(known)
+    return _read(root / "proc/vmstat")
 
 
-def _places(root: Path) -> list[Path]:
-    places = []
+def _groups(root: Path) -> Iterator[tuple[Path, str]]:
+    """Yield where our group may be seen, the surest first, and the file that counts there."""
     try:
         lines = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:
-        lines = []
+        return
+    found = []
     for line in lines:
         _, controllers, path = line.split(":", 2)
         if "memory" in controllers.split(","):
-            places.append(root / "sys/fs/cgroup/memory" / path.lstrip("/") / "memory.oom_control")
+            found.append((root / "sys/fs/cgroup/memory", path.lstrip("/"), "memory.oom_control"))
         if not controllers:
-            places.append(root / "sys/fs/cgroup" / path.lstrip("/") / "memory.events")
-    return [*places, root / "proc/vmstat"]
+            found.append((root / "sys/fs/cgroup", path.lstrip("/"), "memory.events"))
+    for mount, place, name in found:
+        yield mount / place, name
+    # Inside a container the path may be the host's, while the mount shows our own group as its root.
+    for mount, _, name in found:
+        yield mount, name
+
+
+def _files(folder: Path, name: str) -> list[Path]:
+    """Return the files to add up: v2 counts what happens below a group in the group itself, v1 does not."""
+    own = folder / name
+    if name == "memory.events" or not own.is_file():
+        return [own]
+    below = (path for path in folder.rglob(name) if path != own)
+    return [own, *(path for _, path in zip(range(_MOST_GROUPS), below, strict=False))]
+
+
+def _read(path: Path) -> int | None:
+    try:
+        found = re.search(r"^oom_kill (\d+)$", path.read_text(encoding="ascii"), re.MULTILINE)
+    except OSError:
+        return None
+    return int(found[1]) if found else None

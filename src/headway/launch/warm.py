@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from headway.launch import wire
 from headway.launch.processes import TAG_NAME, sweep
+from headway.launch.undertaker import Undertaker
 
 ENTRY: Final = "headway.engine.worker:main"
 _OUTPUT_BYTES: Final = 1 << 16
@@ -40,16 +41,19 @@ class Nursery:
         self.failure = ""
         """Traceback of the import that failed."""
         self.link, theirs = wire.pair()
+        self._undertaker = Undertaker(python=sys.executable, tag=tag)
+        after = self._undertaker.writing
         # What imports print is kept in memory: there may be no run directory yet, and the screen belongs to the UI.
         self._output = os.memfd_create("headway-nursery-output")
+        numbers = theirs.fileno(), after, os.getpid()
         with theirs:
             self.process = subprocess.Popen(
                 # -P: a file in the working directory must never stand in for a module of ours or of the framework.
-                [python, "-P", "-m", "headway.launch.nursery", str(theirs.fileno()), str(os.getpid()), entry, *preload],
+                [python, "-P", "-m", "headway.launch.nursery", *map(str, numbers), entry, *preload],
                 stdin=subprocess.DEVNULL,
                 stdout=self._output,
                 stderr=self._output,
-                pass_fds=[theirs.fileno()],
+                pass_fds=[theirs.fileno(), after],
                 env={**os.environ, TAG_NAME: tag},
                 start_new_session=True,  # Ctrl-C and a closed terminal are the supervisor's business
             )
@@ -71,10 +75,13 @@ class Nursery:
 
     def fork(self, order: RankOrder) -> None:
         """Ask for one rank; the answer comes as a `forked` message with the rank's pidfd."""
+        self._undertaker.keep("run", str(order.job["run_dir"]))
         wire.send(self.link, {"job": dict(order.job), "env": dict(order.env)}, order.files)
 
     def keep_claims(self, files: Sequence[str]) -> None:
         """Name claims of this process, which the nursery removes should it outlive us."""
+        for file in files:
+            self._undertaker.keep("claim", file)
         wire.send(self.link, {"claims": list(files)})
 
     def output(self) -> str:
@@ -102,6 +109,7 @@ class Nursery:
         with contextlib.suppress(OSError):
             os.close(self._output)
         sweep(self.tag)
+        self._undertaker.dismiss()
 
 
 def start_nursery(python: str | None = None, preload: Sequence[str] = (), entry: str = ENTRY) -> Nursery:

@@ -181,3 +181,60 @@ def test_preemptions_waste_nothing_and_have_a_limit_of_their_own():
     assert (budget.wasted, budget.wait_s()) == (0, 2.0)
     assert not budget.spend(5, None, is_preempted=True)
     assert not RestartBudget(0, None, is_total=True).spend(5, None, is_preempted=True)
+
+
+EVENTS_V2 = "low 0\nhigh 0\nmax 17\noom 1\noom_kill {}\noom_group_kill 0\n"
+CONTROL_V1 = "oom_kill_disable 0\nunder_oom 0\noom_kill {}\n"
+
+
+def machine(root, groups: str, files: dict[str, str], everywhere: int = 99):
+    for name, text in {"proc/self/cgroup": groups, "proc/vmstat": f"oom_kill {everywhere}\n", **files}.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+def test_oom_kills_of_a_container_with_its_own_view_of_groups_are_its_own(tmp_path):
+    root = machine(tmp_path, "0::/\n", {"sys/fs/cgroup/memory.events": EVENTS_V2.format(3)})
+    assert count_oom_kills(root) == 3
+
+
+def test_oom_kills_are_found_where_a_container_is_told_the_hosts_path(tmp_path):
+    groups = "4:memory:/docker/0123abcd\n0::/docker/0123abcd\n"
+    root = machine(tmp_path, groups, {"sys/fs/cgroup/memory/memory.oom_control": CONTROL_V1.format(5)})
+    assert count_oom_kills(root) == 5
+
+
+def test_oom_kills_of_both_kinds_of_groups_side_by_side_are_read_where_memory_is_counted(tmp_path):
+    groups = "4:memory:/job_7\n0::/user.slice\n"
+    files = {
+        "sys/fs/cgroup/memory/job_7/memory.oom_control": CONTROL_V1.format(2),
+        "sys/fs/cgroup/user.slice/cgroup.procs": "1\n",
+    }
+    assert count_oom_kills(machine(tmp_path, groups, files)) == 2
+
+
+def test_oom_kills_in_groups_below_ours_count_in_both_kinds(tmp_path):
+    old = machine(
+        tmp_path / "old",
+        "4:memory:/job\n",
+        {
+            "sys/fs/cgroup/memory/job/memory.oom_control": CONTROL_V1.format(0),
+            "sys/fs/cgroup/memory/job/step_0/memory.oom_control": CONTROL_V1.format(1),
+        },
+    )
+    new = machine(
+        tmp_path / "new",
+        "0::/job\n",
+        {
+            "sys/fs/cgroup/job/memory.events": EVENTS_V2.format(1),
+            "sys/fs/cgroup/job/step_0/memory.events": EVENTS_V2.format(1),
+        },
+    )
+    assert (count_oom_kills(old), count_oom_kills(new)) == (1, 1)
+
+
+def test_kernels_that_do_not_count_in_groups_leave_the_machines_count(tmp_path):
+    files = {"sys/fs/cgroup/job/memory.events": "low 0\nhigh 0\nmax 0\noom 0\n"}
+    assert count_oom_kills(machine(tmp_path, "0::/job\n", files)) == 99
