@@ -4,9 +4,9 @@
 
 Steps: the same torch script is run bare and supervised in turns, and times its own steps. Other work on the machine
 only makes steps longer, so each side counts with the best of its rounds, a round with its median. The processor time
-of supervisor and nursery as a share of the job's time is printed too. Memory is the kernel's high-water mark. The flood is lines of 100
-bytes, then one line of 10 MB. The last line is JSON: `step_ratio`, `supervisor_cpu_share`, `supervisor_mb`,
-`nursery_mb`, `flood_extra_mb`, `flood_mb_s` (by the clock), `flood_mb_cpu_s` (by our own processor time),
+of supervisor and nursery as a share of the job's time is printed too. Memory is the kernel's high-water mark. The flood
+is lines of 100 bytes, then one line of 10 MB. The last line is JSON: `step_ratio`, `supervisor_cpu_share`,
+`supervisor_mb`, `nursery_mb`, `flood_extra_mb`, `flood_mb_s` (by the clock), `flood_mb_cpu_s` (by processor time),
 `long_line_extra_mb`.
 """
 
@@ -148,9 +148,10 @@ def measure_steps(folder: Path, rounds: int) -> dict[str, float]:
         shares.append(seen.cpu_s / seen.job_s if seen.job_s else 0.0)
         memory.append(seen.supervisor_mb)
         nursery.append(seen.nursery_mb)
+        times = f"bare {bares[-1] * 1e3:.3f} ms, supervised {supervised[-1] * 1e3:.3f} ms a step"
         print(
-            f"round {number + 1}: bare {bares[-1] * 1e3:.3f} ms, supervised {supervised[-1] * 1e3:.3f} ms a step, ratio "
-            f"{supervised[-1] / bares[-1]:.3f}, processor share {shares[-1] * 100:.2f} %, supervisor {memory[-1]:.0f} MB",
+            f"round {number + 1}: {times}, ratio {supervised[-1] / bares[-1]:.3f}, "
+            f"processor share {shares[-1] * 100:.2f} %, supervisor {memory[-1]:.0f} MB",
             flush=True,
         )
     return {

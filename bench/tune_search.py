@@ -1,6 +1,6 @@
 """How near to the best point of a whole grid does `tune` come, and with how many probes?
 
-    python bench/tune_search.py [--recipe nanochat] [--seconds 0.6] [key=value …]
+    python bench/tune_search.py [--recipe atlas|layoutmaster|nanochat|rdt|tfnet] [--seconds 0.6] [key=value …]
 
 Every point of the grid is probed for real, on this machine; then `tune` searches the same space from a start that
 nobody chose well. What `tune` found and the grid's best points are measured again, in turns, so that both see the same
@@ -26,11 +26,16 @@ from headway.plan import make_plan
 from headway.recipes import find_recipe
 from headway.tune import ENTRY, KEYS, Effort, Probe, Prober, Question, Settings, tune
 
-FILE = """\
-batch: {unit: samples, total: 32, per_device: 2}
-parallel: {gpus: 0, cpus: 1}
-task: {depth: 2}
-"""
+BATCH = "batch: {unit: samples, total: 32, per_device: 2}\nparallel: {gpus: 0, cpus: 1}\n"
+SMALL = "batch: {unit: samples, total: 8, per_device: 1}\nparallel: {gpus: 0, cpus: 1}\n"
+FILES = {
+    "atlas": BATCH,
+    "layoutmaster": BATCH,
+    "nanochat": BATCH + "task: {depth: 2}\n",
+    "rdt": BATCH,
+    "tfnet": SMALL + "task: {framework: torch, synthetic: true}\n",
+}
+"""A start that nobody chose well, of a size that a CPU can try hundreds of times."""
 FIXED = ("train.compile=false", "parallel.prefetch=2")
 """Compiling takes half a minute a point on a CPU, and nothing is prefetched without workers."""
 AGAIN = 3
@@ -40,6 +45,9 @@ class Talk:
     """Says what is going on, on stderr."""
 
     def begin(self, settings: Settings, number: int) -> None:
+        pass
+
+    def begin_rates(self) -> None:
         pass
 
     def tick(self) -> None:
@@ -52,7 +60,7 @@ class Talk:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--recipe", default="nanochat")
+    parser.add_argument("--recipe", default="nanochat", choices=FILES)
     parser.add_argument("--seconds", type=float, default=0.6, help="measured a probe")
     parser.add_argument("words", nargs="*", help="settings that stay as they are")
     given = parser.parse_args()
@@ -62,7 +70,7 @@ def main() -> None:
 
 def compare(place: Path, recipe: str, seconds: float, words: list[str]) -> dict[str, float | int]:
     """Search, try the whole grid, then measure the best of both again."""
-    (place / "run.yaml").write_text(FILE)
+    (place / "run.yaml").write_text(FILES[recipe])
     loaded = load_config(
         place / "run.yaml", recipe=find_recipe, overrides=[f"recipe={recipe}", f"out={place}", *FIXED, *words]
     )
@@ -108,9 +116,17 @@ def measure_grid(prober: Prober, values) -> list[Probe]:
     """Try every point."""
     probes = []
     for number, point in enumerate(itertools.product(*(values[axis] for axis in KEYS)), 1):
-        probes.append(prober.measure(Settings(**dict(zip(KEYS, point, strict=True))), number))
-        Talk().end(probes[-1])
+        probes.append(measure(prober, Settings(**dict(zip(KEYS, point, strict=True))), number))
     return probes
+
+
+def measure(prober: Prober, point: Settings, number: int) -> Probe:
+    """Try one point; whoever interrupts it gets no figure at all rather than one with a hole in it."""
+    probe = prober.measure(point, number)
+    Talk().end(probe)
+    if probe.ending == "interrupted":
+        raise KeyboardInterrupt
+    return probe
 
 
 def measure_again(prober: Prober, chosen: Settings, grid: list[Probe], number: int) -> float:
@@ -121,9 +137,7 @@ def measure_again(prober: Prober, chosen: Settings, grid: list[Probe], number: i
     prober.effort = replace(prober.effort, seconds=2 * prober.effort.seconds)
     for point in points * AGAIN:
         number += 1
-        probe = prober.measure(point, number)
-        Talk().end(probe)
-        rates[point].append(probe.samples_s)
+        rates[point].append(measure(prober, point, number).samples_s)
     medians = {point: statistics.median(found) for point, found in rates.items()}
     return medians[chosen] / max(medians.values())
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from fakes.machines import machine
+from fakes.machines import four_4090, machine
 from headway.config import load_config
 from headway.engine.ema import Ema
 from headway.engine.optim import make_optimizers
@@ -19,8 +19,10 @@ from headway.engine.parallel import Ranks
 from headway.engine.precision import Precision
 from headway.engine.trace import trace_step
 from headway.engine.worker import build_model, load_task
-from headway.plan import Plan, make_plan
+from headway.plan import Plan, foresee, make_plan, study_model
+from headway.plan.tracing import Trace, stretch, weigh_trace
 from headway.recipes import find_recipe
+from headway.recipes.rdt.advice import weigh
 
 
 def job(*words: str) -> dict:
@@ -90,3 +92,35 @@ def test_the_child_says_why_it_cannot(tmp_path):
         [sys.executable, "-m", "headway.engine.trace"], input=question, capture_output=True, text=True, check=False
     )
     assert json.loads(done.stdout)["trouble"] == "recipes/unknown"
+
+
+def plan_rdt(*words: str):
+    overrides = ["recipe=rdt", "preset=rdt-170m", "task.depth=4", "task.num_heads=8", *words]
+    loaded = load_config(None, recipe=find_recipe, overrides=overrides, environ={})
+    here = machine(four_4090()[:2])
+    return loaded, here, make_plan(loaded, here, loaded.recipe)
+
+
+def test_rdt_is_traced_without_its_data_and_its_own_estimate_agrees(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    loaded, here, plan = plan_rdt(f"task.data_dir={tmp_path}/none")
+    here = replace(here, framework=replace(here.framework, python=sys.executable))
+    model = study_model(plan, loaded.config, here, loaded.recipe, trace=True)
+    assert model is not None and model.source == "trace"
+    for strategy, batch in (("ddp", 1), ("ddp", 8), ("ddp", 32), ("fsdp", 8), ("fsdp", 32)):
+        found = foresee(replace(plan, strategy=strategy, micro_batch=batch), loaded.config, here, model)
+        said = weigh(loaded.config.task, per_device=batch, has_ema=True, ranks=2, is_sharded=strategy == "fsdp")
+        assert said.used_bytes == pytest.approx(found.used_bytes, rel=0.06), (strategy, batch)
+
+
+def test_a_peak_that_moves_with_the_batch_is_not_stretched_into_another(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    loaded, _, plan = plan_rdt(f"task.data_dir={tmp_path}/none")
+    stored = {"recipe": "rdt", "config": loaded.config.model_dump(mode="json"), "plan": plan.to_json()}
+    traces = {size: trace_step(stored, size) for size in (1, 4, 8)}
+    # With one sample validation is the highest point, for the weights stand aside; with eight it is backward.
+    assert (traces[1]["moment"], traces[8]["moment"]) == ("evaluation", "activations")
+    known = {field.name for field in fields(Trace)}
+    small, large = (Trace(**{name: traces[size][name] for name in known}) for size in (1, 8))
+    middle = weigh_trace(stretch(small, large, 4), replace(plan, world_size=1, strategy="single"))
+    assert middle.allocated_bytes == pytest.approx(traces[4]["peak_bytes"], rel=0.01)

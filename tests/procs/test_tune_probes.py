@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import signal
+from dataclasses import replace
 
 import pytest
 
@@ -14,9 +15,9 @@ from headway.config import load_config
 from headway.errors import PlanError
 from headway.launch import start_nursery
 from headway.machine import inspect_machine
-from headway.plan import make_plan
+from headway.plan import expect, fingerprint, make_plan, recall
 from headway.recipes import find_recipe
-from headway.tune import ENTRY, Effort, Prober, Question, settings_of, tune
+from headway.tune import ENTRY, Effort, Probe, Prober, Question, probe_plan, settings_of, tune
 
 QUICK = Effort(warmup=1, least=1, most=2, seconds=0.05, limit_s=120.0)
 
@@ -24,6 +25,9 @@ QUICK = Effort(warmup=1, least=1, most=2, seconds=0.05, limit_s=120.0)
 class Silent:
     def begin(self, settings, number):
         pass
+
+    def begin_rates(self):
+        self.has_rates = True
 
     def tick(self):
         pass
@@ -146,3 +150,35 @@ def test_the_range_test_gives_a_curve(tmp_path):
         there.close()
     assert isinstance(curve, list) and len(curve) >= 8
     assert curve[0][0] == pytest.approx(0.01)
+
+
+def test_a_range_test_finds_where_the_loss_falls(tmp_path):
+    fixed = ("train.activation_checkpoint=false", "train.precision=fp32", "batch.per_device=16", "batch.total=16")
+    asked = question(tmp_path, *KEPT, *fixed)
+    watcher = Silent()
+    found, advice = tune(asked, start_nursery=nursery, watcher=watcher, has_rates=True)
+    assert watcher.has_rates and found.best.is_ok
+    line = json.loads((tmp_path / "tune.jsonl").read_text().splitlines()[-1])
+    factors = [factor for factor, _ in line["lr_range"]]
+    assert factors == sorted(factors) and factors[0] == pytest.approx(1e-3)
+    # A two-layer network learns from 1e-5 on and breaks before 1.0, whatever the luck of its batches.
+    assert advice is None or 1e-3 <= advice.factor <= 100
+
+
+def test_a_range_test_that_dies_is_told_as_such(tmp_path):
+    asked = question(tmp_path, *KEPT, "task.fail_step=12", "task.fail_rank=0", "batch.per_device=4", "batch.total=4")
+    asked = replace(asked, effort=replace(QUICK, most=1))
+    found, advice = tune(asked, start_nursery=nursery, watcher=Silent(), has_rates=True)
+    assert found.best.is_ok
+    assert isinstance(advice, Probe) and advice.ending == "failed" and advice.code
+
+
+def test_a_plan_is_probed_as_configured_first_and_expected_to_take_as_long_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    asked = question(tmp_path, *KEPT, text="batch: {per_device: 8, total: 16}\n")
+    probes = probe_plan(asked, start_nursery=nursery, watcher=Silent())
+    assert [probe.settings.micro_batch for probe in probes] == [8, 4]
+    config = asked.loaded.config
+    seen = expect(recall(fingerprint(asked.plan, config, asked.machine), asked.machine), asked.plan)
+    assert seen is not None and seen.source == "probe" and not seen.is_stretched
+    assert seen.step_s == pytest.approx(max(probes[0].step_s, 2 * probes[0].more_s))

@@ -20,7 +20,7 @@ _POLL_S = 0.1
 
 @command("attach", help="cli/attach-help")
 @click.argument("run", required=False)
-@option("--out", default="runs", type=click.Path(path_type=Path), help="cli/option-out")
+@option("--runs", "--out", "out", default="runs", type=click.Path(path_type=Path), help="cli/option-out")
 def attach(run: str | None, out: Path) -> int:
     """See the message `cli/attach-help`."""
     place = find_run(run, out)
@@ -41,7 +41,7 @@ def _follow(place: RunDir) -> bool:
 @click.argument("run", required=False)
 @option("--now", is_flag=True, help="cli/option-now")
 @option("--wait", "wait_s", default=60.0, type=click.FloatRange(min=0), help="cli/option-wait")
-@option("--out", default="runs", type=click.Path(path_type=Path), help="cli/option-out")
+@option("--runs", "--out", "out", default="runs", type=click.Path(path_type=Path), help="cli/option-out")
 def stop(run: str | None, now: bool, wait_s: float, out: Path) -> int:
     """See the message `cli/stop-help`."""
     place = find_run(run, out)

@@ -40,7 +40,11 @@ from headway.units import size
 
 _ANY_ATTEMPT: Final = sys.maxsize
 _RUN = click.argument("run", required=False, metavar="[RUN]")
-_RUNS = option("--runs", default="runs", type=click.Path(path_type=Path), help="checkpoint/option-runs")
+_RUNS = option(
+    "--runs", "--out", "runs", default="runs", type=click.Path(path_type=Path), help="checkpoint/option-runs"
+)
+_EXPORT_RUNS = option("--runs", "runs", default="runs", type=click.Path(path_type=Path), help="checkpoint/option-runs")
+"""Here --out is the older name of --to."""
 _STEP = option("--step", type=click.IntRange(min=0), help="checkpoint/option-step")
 _JSON = option("--json", "as_json", is_flag=True, help="checkpoint/option-json")
 _DRY = option("--dry-run", is_flag=True, help="checkpoint/option-dry-run")
@@ -98,7 +102,7 @@ def verify_command(context: click.Context, run: str | None, runs: Path, step: in
 
 @ckpt.command("export", help="checkpoint/help-export")
 @_RUN
-@_RUNS
+@_EXPORT_RUNS
 @_STEP
 @option(
     "--format",
@@ -108,7 +112,7 @@ def verify_command(context: click.Context, run: str | None, runs: Path, step: in
     help="checkpoint/option-format",
 )
 @option("--select", type=click.Choice(["model", "ema"]), default="model", help="checkpoint/option-select")
-@option("--out", type=click.Path(path_type=Path), help="checkpoint/option-out")
+@option("--to", "--out", "out", type=click.Path(path_type=Path), help="checkpoint/option-out")
 @_DRY
 @_JSON
 def export_command(

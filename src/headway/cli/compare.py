@@ -17,7 +17,7 @@ from headway.ui.screen import render_compared, show
 
 @command("compare", help="ui/help-compare")
 @click.argument("names", nargs=-1, metavar="[RUN]…")
-@option("--out", default="runs", show_default=True, type=click.Path(path_type=Path), help="ui/opt-out")
+@option("--runs", "--out", "out", default="runs", show_default=True, type=click.Path(path_type=Path), help="ui/opt-out")
 @option("--json", "as_json", is_flag=True, help="ui/opt-json")
 def compare(names: tuple[str, ...], out: Path, as_json: bool) -> None:
     """Show in what runs differ and what came of it."""

@@ -17,7 +17,7 @@ from headway.ui.export import FORMATS, Format, export_run, list_targets
 @click.argument("run", required=False)
 @option("--format", "kind", type=click.Choice(FORMATS), default="csv", show_default=True, help="ui/opt-format")
 @option("--to", type=click.Path(path_type=Path, file_okay=False), help="ui/opt-to")
-@option("--out", default="runs", show_default=True, type=click.Path(path_type=Path), help="ui/opt-out")
+@option("--runs", "--out", "out", default="runs", show_default=True, type=click.Path(path_type=Path), help="ui/opt-out")
 @option("--dry-run", is_flag=True, help="ui/opt-dry-run")
 @option("--json", "as_json", is_flag=True, help="ui/opt-json")
 def export(run: str | None, kind: Format, to: Path | None, out: Path, dry_run: bool, as_json: bool) -> None:

@@ -24,7 +24,7 @@ from headway.telemetry import RunDir, find_run, read_json, run_state
 @click.argument("run", required=False)
 @option("--step", default="latest", help="cli/option-step")
 @option("--samples", type=click.IntRange(min=1), help="cli/option-samples")
-@option("--out", default="runs", type=click.Path(path_type=Path), help="cli/option-out")
+@option("--runs", "--out", "out", default="runs", type=click.Path(path_type=Path), help="cli/option-out")
 @option("--json", "as_json", is_flag=True, help="cli/option-json")
 def eval(run: str | None, step: str, samples: int | None, out: Path, as_json: bool) -> None:
     """Measure a trained model."""
@@ -46,7 +46,7 @@ def eval(run: str | None, step: str, samples: int | None, out: Path, as_json: bo
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[RUN] [KEY=VALUE]…")
 @option("--step", default="latest", help="cli/option-step")
 @option("--to", type=click.Path(path_type=Path), help="cli/option-to")
-@option("--out", default="runs", type=click.Path(path_type=Path), help="cli/option-out")
+@option("--runs", "--out", "out", default="runs", type=click.Path(path_type=Path), help="cli/option-out")
 @option("--json", "as_json", is_flag=True, help="cli/option-json")
 def predict(words: tuple[str, ...], step: str, to: Path | None, out: Path, as_json: bool) -> None:
     """Let a trained model produce something."""

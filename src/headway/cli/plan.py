@@ -46,6 +46,7 @@ from headway.units import short, size
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[SOURCE] [KEY=VALUE]…")
 @option("--machine", "record", default=None, type=click.Path(path_type=Path), help="machine/help-machine")
 @option("--on", "wanted", default=None, help="machine/help-on")
+@option("--script", "script", default=None, help="plan/help-script")
 @option("--trace/--no-trace", default=None, help="plan/help-trace")
 @option("--probe", is_flag=True, help="plan/help-probe")
 @option("--what-if", "what_if", is_flag=True, help="plan/help-what-if")
@@ -54,12 +55,20 @@ def plan(
     words: tuple[str, ...],
     record: Path | None,
     wanted: str | None,
+    script: str | None,
     trace: bool | None,
     probe: bool,
     what_if: bool,
     as_json: bool,
 ) -> None:
     """See the message `plan/help`."""
+    if script is not None:
+        if words:
+            raise UsageError("plan/script-and-source", words=shlex.join(words))
+        # The reader of launch lines is imported only where there is a line.
+        beside = importlib.import_module("headway.cli.plan_script")
+        beside.plan_script(script, record=record, wanted=wanted, as_json=as_json)
+        return
     loaded = load_words(words)
     machine = find_machine(Path(loaded.config.out), loaded.config, record=record, wanted=wanted)
     loaded = fit_preset(loaded, machine)
@@ -69,6 +78,7 @@ def plan(
             raise UsageError("plan/probe-elsewhere")
         # A plan must be there at once; what starts ranks is imported only where ranks are started.
         importlib.import_module("headway.cli.tune").probe_first(loaded, machine, made)
+        made = make_plan(loaded, machine, loaded.recipe)  # now that its data is there
     if trace is None:
         # Without a formula only a trace can tell; it is kept, so the next plan has it at once.
         trace = loaded.recipe.shape is None and loaded.framework == "torch"

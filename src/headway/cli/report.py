@@ -17,7 +17,7 @@ from headway.ui.report import find_gains, gather, write_report
 
 @command("report", help="report/help")
 @click.argument("run", required=False)
-@option("--out", default="runs", show_default=True, type=click.Path(path_type=Path), help="ui/opt-out")
+@option("--runs", "--out", "out", default="runs", show_default=True, type=click.Path(path_type=Path), help="ui/opt-out")
 @option("--to", type=click.Path(path_type=Path, dir_okay=False), help="report/opt-to")
 @option("--open", "opening", type=click.Choice(["yes", "no"]), default="no", show_default=True, help="report/opt-open")
 @option("--dry-run", is_flag=True, help="ui/opt-dry-run")

@@ -32,9 +32,10 @@ from headway.telemetry import EventLog, RunDir, find_run, new_run_dir, read_json
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[RUN] [KEY=VALUE]…")
 @option("--detach", is_flag=True, help="cli/option-detach")
 @option("--dry-run", is_flag=True, help="cli/option-dry-run")
+@option("--trace/--no-trace", default=None, help="cli/option-trace")
 @option("--step", type=click.IntRange(min=1), help="cli/option-fork-step")
-@option("--out", default="runs", type=click.Path(path_type=Path), help="cli/option-out")
-def resume(words: tuple[str, ...], detach: bool, dry_run: bool, step: int | None, out: Path) -> int:
+@option("--runs", "--out", "out", default="runs", type=click.Path(path_type=Path), help="cli/option-out")
+def resume(words: tuple[str, ...], detach: bool, dry_run: bool, trace: bool | None, step: int | None, out: Path) -> int:
     """See the message `cli/resume-help`."""
     name = words[0] if words and "=" not in words[0] and not words[0].startswith("-") else None
     run = find_run(name, out)
@@ -48,7 +49,7 @@ def resume(words: tuple[str, ...], detach: bool, dry_run: bool, step: int | None
     nursery = None if dry_run or detach else nursery_for(loaded)
     try:
         prepare_data(loaded, console)
-        _, machine, plan = check_and_plan(loaded, console, Plan.from_json(read_json(run.plan)))
+        _, machine, plan = check_and_plan(loaded, console, Plan.from_json(read_json(run.plan)), trace=trace)
         done = step or max(saved, default=0)
         if done >= plan.total_steps:
             raise UsageError("cli/resume-done", run=run.name, step=done, total=plan.total_steps, more=2 * done)

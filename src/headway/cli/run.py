@@ -49,7 +49,7 @@ _LIBRARY: Final = re.compile(r"/(?:site|dist)-packages/|/lib/python3\.\d+/|^<|/h
 @option("--grace", type=click.FloatRange(0), default=_GRACE_S, help="run/option-grace")
 @option("--no-hook", is_flag=True, help="run/option-no-hook")
 @option("--no-training", is_flag=True, help="run/option-no-training")
-@option("--out", type=click.Path(path_type=Path), default=Path("runs"), help="run/option-out")
+@option("--runs", "--out", "out", type=click.Path(path_type=Path), default=Path("runs"), help="run/option-out")
 @option("--detach", "is_detached", is_flag=True, help="cli/option-detach")
 @option("--dry-run", is_flag=True, help="run/option-dry-run")
 @click.option("--into", type=click.Path(path_type=Path, exists=True), hidden=True)

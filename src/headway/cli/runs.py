@@ -15,7 +15,7 @@ from headway.ui.screen import render_runs, show
 
 
 @command("runs", help="ui/help-runs")
-@option("--out", default="runs", show_default=True, type=click.Path(path_type=Path), help="ui/opt-out")
+@option("--runs", "--out", "out", default="runs", show_default=True, type=click.Path(path_type=Path), help="ui/opt-out")
 @option("--json", "as_json", is_flag=True, help="ui/opt-json")
 def runs(out: Path, as_json: bool) -> None:
     """List the runs of a folder."""

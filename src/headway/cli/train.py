@@ -18,7 +18,7 @@ from headway.config import LoadedConfig, dump_yaml
 from headway.errors import CheckError
 from headway.machine import MachineReport, check_mindspore, inspect_machine, read_mindspore, with_mindspore
 from headway.messages import say
-from headway.plan import Plan, fit_preset, look_ahead, make_plan
+from headway.plan import Plan, fit_preset, has_trace, look_ahead, make_plan
 from headway.telemetry import EventLog, RunDir, new_run_dir, write_json
 
 
@@ -30,7 +30,8 @@ from headway.telemetry import EventLog, RunDir, new_run_dir, write_json
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[WHAT] [KEY=VALUE]…")
 @option("--detach", is_flag=True, help="cli/option-detach")
 @option("--dry-run", is_flag=True, help="cli/option-dry-run")
-def train(words: tuple[str, ...], detach: bool, dry_run: bool) -> int:
+@option("--trace/--no-trace", default=None, help="cli/option-trace")
+def train(words: tuple[str, ...], detach: bool, dry_run: bool, trace: bool | None) -> int:
     """See the message `cli/train-help`."""
     loaded = load_words(words)
     console = Console(stderr=True, highlight=False)
@@ -38,7 +39,7 @@ def train(words: tuple[str, ...], detach: bool, dry_run: bool) -> int:
     nursery = None if dry_run or detach else nursery_for(loaded)
     try:
         prepare_data(loaded, console)
-        loaded, machine, plan = check_and_plan(loaded, console)
+        loaded, machine, plan = check_and_plan(loaded, console, trace=trace)
         if dry_run:
             return 0
         run = make_run(loaded, machine, plan)
@@ -59,11 +60,14 @@ def prepare_data(loaded: LoadedConfig, console: Console) -> None:
 
 
 def check_and_plan(
-    loaded: LoadedConfig, console: Console, before: Plan | None = None
+    loaded: LoadedConfig, console: Console, before: Plan | None = None, *, trace: bool | None = None
 ) -> tuple[LoadedConfig, MachineReport, Plan]:
     """Show the machine and the plan; refuse what cannot run. A run that goes on keeps the batch it had before.
 
     The config comes back with the micro-batch that its preset means on this machine.
+
+    Args:
+        trace: forecast memory by a trace; none: on GPUs, where the recipe has no formula.
     """
     machine = inspect_machine(Path(loaded.config.out), config=loaded.config)
     if loaded.framework == "mindspore":
@@ -76,7 +80,12 @@ def check_and_plan(
         raise CheckError("machine/stopped", num=stops)
     loaded = loaded if before is not None else fit_preset(loaded, machine)
     plan = make_plan(loaded, machine, loaded.recipe, before=before)
-    plan, _ = look_ahead(plan, loaded, machine, loaded.recipe)
+    if trace is None:
+        # A step that does not fit would end the run minutes from now; the trace that tells is kept for the next time.
+        trace = bool(plan.gpus) and loaded.recipe.shape is None and loaded.framework == "torch"
+    if trace and not has_trace(plan, loaded.config):
+        console.print(say("cli/tracing"), style="dim", markup=False)
+    plan, _ = look_ahead(plan, loaded, machine, loaded.recipe, trace=trace)
     console.print()
     show_notes((("warn", code, facts) for code, facts in loaded.warnings), console)
     show_plan(plan, loaded.recipe.name, console)

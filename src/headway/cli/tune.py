@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 from rich.console import Console
@@ -22,24 +23,29 @@ from headway.cli.tune_screen import ProbeScreen, show_result, show_space
 from headway.config import LoadedConfig, load_config
 from headway.errors import CheckError, HeadwayError, UsageError
 from headway.launch import Nursery, start_nursery
-from headway.machine import MachineReport, inspect_machine
+from headway.machine import MachineReport, inspect_machine, read_mindspore, with_mindspore
 from headway.messages import say
 from headway.plan import Plan, fit_preset, make_plan
 from headway.recipes import find_recipe
 from headway.telemetry import new_run_dir, write_json
 from headway.tune import (
     ENTRY,
+    MINDSPORE_ENTRY,
+    Probe,
     Question,
+    RateAdvice,
     Tuned,
     Value,
     compose,
-    edit_yaml,
+    edit_file,
     list_changes,
     probe_plan,
     read_budget,
     refuse_unwritable,
+    rehearse_changes,
     write_checked,
     write_value,
+    written_beside,
 )
 from headway.tune import tune as find_best
 
@@ -72,33 +78,36 @@ def tune(
     source, overrides = split_source(words)
     refuse_unwritable(source, target)
     loaded = load_words(words)
-    if loaded.framework != "torch":
-        raise UsageError("tune/torch-only", framework=loaded.framework)
+    if has_rates and loaded.framework != "torch":
+        raise UsageError("tune/rates-torch-only", framework=loaded.framework)
     console = Console(stderr=True, highlight=False)
     show_notes((("warn", code, facts) for code, facts in loaded.warnings), console)
     prepare_data(loaded, console)
     machine = _look(loaded)
     loaded = fit_preset(loaded, machine)
     plan = make_plan(loaded, machine, loaded.recipe)
+    question = Question(loaded=loaded, machine=machine, plan=plan, place=Path(), budget_s=budget_s)
     if dry_run:
-        question = Question(loaded=loaded, machine=machine, plan=plan, place=Path(), budget_s=budget_s)
         show_space(question.space(), Console(highlight=False))
         return
+    pen = _Pen(loaded=loaded, machine=machine, plan=plan, source=source, overrides=tuple(overrides))
+    target = target or (Path(source) if source is not None else None)
+    if target is not None:
+        pen.rehearse(target, question)
     place = _make_place(loaded)
-    question = Question(loaded=loaded, machine=machine, plan=plan, place=place, budget_s=budget_s)
+    question = replace(question, place=place)
     show_space(question.space(), console)
     with ProbeScreen(sys.stderr, budget_s) as screen:
         found, advice = find_best(
             question, start_nursery=lambda: probe_nursery(loaded), watcher=screen, has_rates=has_rates
         )
     changes = list_changes(found.best.settings, found.start.settings, plan, loaded.config)
-    target = target or (Path(source) if source is not None else None)
     result: dict[str, Any] = {"record": str(place), "changes": changes, "written": None, "lr": None}
-    if advice is not None:
+    if isinstance(advice, RateAdvice):
         result["lr"] = {"base": loaded.config.lr.base * advice.factor, "breaks_at": advice.breaks_at}
     # The talk goes to stderr, so that with --json stdout is one object and nothing else.
-    show_result(found, advice if has_rates else False, loaded.config.lr.base, budget_s, began, console)
-    pen = _Pen(loaded=loaded, machine=machine, plan=plan, source=source, overrides=tuple(overrides))
+    told: RateAdvice | Probe | Literal[False] | None = advice if has_rates else False
+    show_result(found, told, loaded.config.lr.base, budget_s, began, console, question.space().skips)
     if target is not None and changes and (is_sure or as_json or _is_agreed(changes, target)):
         pen.write(target, changes, found)
         result["written"] = str(target)
@@ -107,12 +116,15 @@ def tune(
     if as_json:
         click.echo(json.dumps({**found.to_json(), **result}, ensure_ascii=False))
     else:
-        typed = [str(target)] if result["written"] else [*words, *_typed(changes).split()]
+        kept = overrides if target is not None and str(target) == source else []  # a new file holds them
+        typed = [str(target), *kept] if result["written"] else [*words, *_typed(changes).split()]
         click.echo(say("tune/next", words=shlex.join(typed)).rstrip())
 
 
 def _look(loaded: LoadedConfig) -> MachineReport:
     machine = inspect_machine(Path(loaded.config.out), config=loaded.config)
+    if loaded.framework == "mindspore":
+        machine = with_mindspore(machine, read_mindspore(loaded.config.env.python))
     stops = sum(finding.level == "stop" for finding in machine.findings)
     if stops:
         raise CheckError("machine/stopped", num=stops)
@@ -131,8 +143,6 @@ def _make_place(loaded: LoadedConfig) -> Path:
 def probe_first(loaded: LoadedConfig, machine: MachineReport, plan: Plan) -> None:
     """Time the plan for `headway plan --probe`; a probe that fails is told and costs the plan nothing else."""
     console = Console(stderr=True, highlight=False)
-    if loaded.framework != "torch":
-        raise UsageError("tune/torch-only", framework=loaded.framework)
     prepare_data(loaded, console)
     place = _make_place(loaded)
     question = Question(loaded=loaded, machine=machine, plan=plan, place=place, budget_s=_PROBE_S)
@@ -142,7 +152,8 @@ def probe_first(loaded: LoadedConfig, machine: MachineReport, plan: Plan) -> Non
 
 def probe_nursery(loaded: LoadedConfig) -> Nursery:
     """Start importing what probes of this config need."""
-    return start_nursery(loaded.config.env.python, [*preload_of(loaded), "headway.engine.probe"], ENTRY)
+    entry = MINDSPORE_ENTRY if loaded.framework == "mindspore" else ENTRY
+    return start_nursery(loaded.config.env.python, [*preload_of(loaded), entry.partition(":")[0]], entry)
 
 
 def _typed(changes: dict[str, Value]) -> str:
@@ -166,24 +177,40 @@ class _Pen:
     source: str | None
     overrides: tuple[str, ...]
 
+    def rehearse(self, target: Path, question: Question) -> None:
+        """Refuse a file that could not take what the search may find, before minutes are spent on it."""
+        if not self._is_source(target):
+            return
+        for changes in rehearse_changes(question.space(), question.start(), self.plan, self.loaded.config):
+            try:
+                content = edit_file(target, changes, self.loaded.recipe)
+                with written_beside(target, content) as part:
+                    load_config(part, recipe=find_recipe, overrides=self.overrides, environ=os.environ)
+            except (HeadwayError, OSError) as error:
+                why = error.text() if isinstance(error, HeadwayError) else error.strerror
+                near = target.with_name(f"{target.stem}-tuned.yaml")
+                raise UsageError("tune/source-unwritable", path=target, why=why, near=near) from error
+
     def write(self, target: Path, changes: dict[str, Value], found: Tuned) -> None:
         """Change the file, or make one."""
-        if self.source is not None and target == Path(self.source):
-            text = edit_yaml(target.read_text(encoding="utf-8"), changes, self.loaded.guide_names)
-            words = self.overrides
+        if self._is_source(target):
+            content, words = edit_file(target, changes, self.loaded.recipe), self.overrides
         else:
-            text, words = compose(self.loaded, changes), ()
-        write_checked(target, text, lambda path: self._find_fault(path, words, found))
+            content, words = compose(self.loaded, changes).encode("utf-8"), ()
+        write_checked(target, content, lambda path: self._find_fault(path, words, found))
+
+    def _is_source(self, target: Path) -> bool:
+        return self.source is not None and target == Path(self.source)
 
     def _find_fault(self, path: Path, words: tuple[str, ...], found: Tuned) -> str:
         """Return in which way the file differs from what was measured, or nothing."""
         try:
-            loaded = load_config(path, recipe=find_recipe, overrides=words)
+            loaded = load_config(path, recipe=find_recipe, overrides=words, environ=os.environ)
             plan = make_plan(loaded, self.machine, loaded.recipe)
         except HeadwayError as error:
             return error.text()
         best = found.best.settings
-        got = {
+        got: dict[str, tuple[Value, Value]] = {
             "batch.per_device": (plan.micro_batch, best.micro_batch),
             "batch.total": (plan.batch_samples, self.plan.batch_samples),
             "train.precision": (plan.precision, best.precision),
@@ -193,4 +220,6 @@ class _Pen:
             "parallel.workers": (plan.workers, best.workers),
             "parallel.prefetch": (loaded.config.parallel.prefetch, best.prefetch),
         }
+        section = loaded.config.model_dump(mode="json")["task"] if best.own else {}
+        got |= {key: (section[key.removeprefix("task.")], value) for key, value in best.own}
         return ", ".join(f"{key}={is_now} ≠ {wanted}" for key, (is_now, wanted) in got.items() if is_now != wanted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Literal, TextIO
 
@@ -11,7 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from headway.messages import say
-from headway.tune import KEYS, Probe, RateAdvice, Settings, Space, Tuned, write_value
+from headway.tune import Probe, RateAdvice, Settings, Skip, Space, Tuned, key_of, write_value
 from headway.units import duration, short, size
 
 
@@ -27,12 +28,19 @@ def show_space(space: Space, console: Console) -> None:
     table.add_column(style="cyan")
     table.add_column(overflow="fold")
     for axis, values in space.values.items():
-        table.add_row(KEYS[axis], ", ".join(write_value(value) for value in values))
+        table.add_row(key_of(axis), ", ".join(write_value(value) for value in values))
     console.print(table)
-    for skip in space.skips:
-        facts = {"key": KEYS[skip.axis], "value": write_value(skip.value), "why": say(skip.code, **skip.facts)}
-        console.print(say("tune/skipped", **facts), style="dim", markup=False)
+    show_skips(space.skips, console)
     console.print()
+
+
+def show_skips(skips: Iterable[Skip], console: Console) -> None:
+    """Print what is not tried, one line a key and reason."""
+    values: dict[tuple[str, str], list[str]] = {}
+    for skip in skips:
+        values.setdefault((key_of(skip.axis), say(skip.code, **skip.facts)), []).append(write_value(skip.value))
+    for (key, why), some in values.items():
+        console.print(say("tune/skipped", key=key, value=", ".join(some), why=why), style="dim", markup=False)
 
 
 class ProbeScreen:
@@ -70,6 +78,13 @@ class ProbeScreen:
                 text += f" · {say('tune/best-so-far', rate=short(self._best))}"
             self._bar.update(self._task, description=text)
 
+    def begin_rates(self) -> None:
+        """Say that the rate is tested now."""
+        if self._bar is not None:
+            self._bar.update(self._task, description=say("tune/rates"))
+        else:
+            self._console.print(say("tune/rates"), markup=False)
+
     def tick(self) -> None:
         """Move the bar."""
         if self._bar is not None:
@@ -94,16 +109,18 @@ class ProbeScreen:
 
 def show_result(
     found: Tuned,
-    advice: RateAdvice | Literal[False] | None,
+    advice: RateAdvice | Probe | Literal[False] | None,
     base: float,
     budget_s: float,
     began: float,
     console: Console,
+    shown: Sequence[Skip] = (),
 ) -> None:
     """Print every probe, what was left out, and what won.
 
     Args:
-        advice: of the range test; none: it said nothing; False: it was not wanted.
+        advice: of the range test; none: it said nothing; a probe: it failed; False: it was not wanted.
+        shown: what was said to be left out before the search.
         base: the config's own learning rate.
     """
     took = duration(time.monotonic() - began)
@@ -123,9 +140,7 @@ def show_result(
         ending = say(f"tune/ending-{probe.ending}")
         table.add_row(words, rate, memory, f"{ending} *" if is_best else ending, style="bold" if is_best else None)
     console.print(table)
-    for skip in found.skips:
-        facts = {"key": KEYS[skip.axis], "value": write_value(skip.value), "why": say(skip.code, **skip.facts)}
-        console.print(say("tune/skipped", **facts), style="dim", markup=False)
+    show_skips((skip for skip in found.skips if skip not in shown), console)
     if found.is_cut:
         console.print(say("tune/cut", budget=duration(budget_s)), markup=False)
     _say_best(found, console)
@@ -144,7 +159,10 @@ def _say_best(found: Tuned, console: Console) -> None:
         console.print(say("tune/best", words=words, rate=rate, gain=f"{found.gain:.2f}"), markup=False)
 
 
-def _say_rates(advice: RateAdvice | None, base: float, console: Console) -> None:
+def _say_rates(advice: RateAdvice | Probe | None, base: float, console: Console) -> None:
+    if isinstance(advice, Probe):
+        console.print(say("tune/lr-failed", why=say(advice.code, **advice.facts)), markup=False)
+        return
     if advice is None:
         console.print(say("tune/lr-unclear"), markup=False)
         return

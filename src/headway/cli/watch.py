@@ -16,7 +16,7 @@ from headway.ui.screen import View, follow, look, one_line, render, show
 
 @command("watch", help="ui/help-watch")
 @click.argument("run", required=False)
-@option("--out", default="runs", show_default=True, type=click.Path(path_type=Path), help="ui/opt-out")
+@option("--runs", "--out", "out", default="runs", show_default=True, type=click.Path(path_type=Path), help="ui/opt-out")
 @option("--once", is_flag=True, help="ui/opt-once")
 @option("--json", "as_json", is_flag=True, help="ui/opt-json")
 def watch(run: str | None, out: Path, once: bool, as_json: bool) -> None:

@@ -5,7 +5,9 @@ Out: `LoadedConfig`: a frozen, checked `RunConfig` and the origin of every value
 """
 
 from headway.config.dump import dump_yaml
+from headway.config.edit import edit_config
 from headway.config.explain import Explained, explain, schema_json
+from headway.config.flat import flatten, write_word
 from headway.config.load import LoadedConfig, load_config
 from headway.config.problems import ConfigErrors, Place, Problem
 from headway.config.recipe import Recipe, Situation
@@ -30,8 +32,10 @@ from headway.config.schema import (
     Whole,
 )
 from headway.config.secret import find_secret, mask_secrets
+from headway.config.source import FORMS
 
 __all__ = [
+    "FORMS",
     "BatchConfig",
     "ConfigErrors",
     "Count",
@@ -58,9 +62,12 @@ __all__ = [
     "TrainConfig",
     "Whole",
     "dump_yaml",
+    "edit_config",
     "explain",
     "find_secret",
+    "flatten",
     "load_config",
     "mask_secrets",
     "schema_json",
+    "write_word",
 ]

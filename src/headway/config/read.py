@@ -15,7 +15,7 @@ def read_config(path: Path, problems: Problems) -> Node:
     text = read_text(path, problems)
     if form is None:
         problems.stop(Place(0, str(path)), "config/unknown-format", suffix=path.suffix, known=" ".join(FORMS))
-    node = _read_form(form, text, TreeBuilder(Place(0, str(path), form=form), problems))
+    node = read_form(form, text, TreeBuilder(Place(0, str(path), form=form), problems))
     if node is None or (node.value is None and not node.is_broken):
         return Node({}, 1, 1)
     if not isinstance(node.value, dict):
@@ -23,7 +23,8 @@ def read_config(path: Path, problems: Problems) -> Node:
     return node
 
 
-def _read_form(form: Form, text: str, builder: TreeBuilder) -> Node | None:
+def read_form(form: Form, text: str, builder: TreeBuilder) -> Node | None:
+    """Return a text's document in one format, or None when it says nothing."""
     # Each reader is imported when its format is met: ruamel alone takes longer than reading a small file.
     if form == "yaml":
         from headway.config.read_yaml import read_yaml

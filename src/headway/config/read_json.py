@@ -6,6 +6,7 @@ import json
 import re
 from typing import NoReturn
 
+from headway.config.problems import Place, Problems
 from headway.config.scalar import read_whole
 from headway.config.tree import Entry, Lines, Node, TreeBuilder
 
@@ -28,6 +29,14 @@ def read_json(text: str, builder: TreeBuilder) -> Node | None:
     if reader.at < len(text):
         reader.stop("config/json-after-end")
     return node
+
+
+def end_of_value(text: str, start: int) -> int:
+    """Return the offset behind the value that begins at an offset of a text that has been read before."""
+    reader = _Reader(text, TreeBuilder(Place(0, "json", form="json"), Problems()))
+    reader.at = start
+    reader.value(0)
+    return reader.at
 
 
 class _Reader:

@@ -11,6 +11,7 @@ import tomllib
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from headway.config.problems import Place, Problems
 from headway.config.tree import Entry, Lines, Node, TreeBuilder
 
 Path = tuple[str | int, ...]
@@ -60,6 +61,11 @@ def read_toml(text: str, builder: TreeBuilder) -> Node:
     return _Tree(scan.spots, builder).table(data, ())
 
 
+def end_of_value(text: str, start: int) -> int:
+    """Return the offset behind the value that begins at an offset of a text that has been read before."""
+    return _Scan(text, TreeBuilder(Place(0, "toml", form="toml"), Problems())).end_of_value(start)
+
+
 def _stop_with_fault(error: tomllib.TOMLDecodeError, text: str, scan: _Scan, builder: TreeBuilder) -> NoReturn:
     words = str(error)
     found = _AT.search(words)
@@ -103,6 +109,12 @@ class _Scan:
             self._skip(_BLANK)
             if self._at < len(self._text) and self._text[self._at] not in "#\r\n":
                 raise _FaultError
+
+    def end_of_value(self, start: int) -> int:
+        """Return the offset behind the value at an offset, without the blanks that follow it."""
+        self._at = start
+        self._value((), 0)
+        return start + len(self._text[start : self._at].rstrip(" \t"))
 
     def _header(self) -> Path:
         is_array = self._text.startswith("[[", self._at)

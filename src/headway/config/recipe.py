@@ -69,5 +69,7 @@ class Recipe:
     """Modules worth importing once before ranks are forked."""
     framework: Callable[[Any], str] | None = None
     """What the ranks train with, from the task section: `torch` or `mindspore`; none: torch."""
+    tunable: Callable[[Any, str], Mapping[str, Sequence[bool | int | str]]] | None = None
+    """Keys of the section that change a step's speed, to values worth trying, from the section and `cpu` or `cuda`."""
     task_mindspore: str | None = None
     """Module that holds `make_task(config)` for MindSpore's engine, where the recipe has one."""

@@ -77,6 +77,10 @@ class Lines:
         line = bisect.bisect_right(self._starts, offset)
         return line, offset - self._starts[line - 1] + 1
 
+    def offset(self, line: int, column: int) -> int:
+        """Return the offset of a line and column."""
+        return self._starts[line - 1] + column - 1
+
 
 class TreeBuilder:
     """Makes nodes for a reader, and notes what no format may bring: duplicates, endless numbers, too much."""

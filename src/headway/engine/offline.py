@@ -6,8 +6,6 @@ of its output, as JSON.
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,24 +17,16 @@ from headway.checkpoint.state import pieces_of_tensor, restore
 from headway.engine.evaluate import run_trial, sum_measures
 from headway.engine.parallel import Ranks
 from headway.engine.precision import Precision
+from headway.engine.request import answer_request
 from headway.engine.worker import load_task
-from headway.errors import HeadwayError, TrainError
-from headway.messages import set_language
+from headway.errors import TrainError
 from headway.plan import Plan
 from headway.telemetry import RunDir, read_json
 
 
 def main() -> int:
-    """Answer one request; an error is an answer too."""
-    request = json.loads(sys.argv[1])
-    set_language(request["lang"])
-    try:
-        answer = _answer(request)
-    except HeadwayError as error:
-        facts = {key: str(value) for key, value in error.facts.items()}
-        answer = {"error": {"code": error.code, "facts": facts}}
-    sys.stdout.write("\n" + json.dumps(answer, ensure_ascii=False) + "\n")
-    return 0
+    """Answer one request."""
+    return answer_request(_answer)
 
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import resource
-import statistics
 import time
 from contextlib import nullcontext
 from dataclasses import replace
@@ -23,12 +22,11 @@ from headway.engine.loop import take_step
 from headway.engine.meter import EVAL
 from headway.engine.report import Reporter
 from headway.engine.run import Run
+from headway.engine.timing import limit_memory, split_steps, spread, typical
 from headway.engine.worker import prepare
 from headway.errors import TrainError
 from headway.messages import set_language
-from headway.telemetry import RunDir, read_json, read_metrics
-
-_PARTS = ("data", "forward", "backward", "comm", "optimizer")
+from headway.telemetry import RunDir, read_json
 
 
 def main(job: dict[str, Any]) -> int:
@@ -38,7 +36,7 @@ def main(job: dict[str, Any]) -> int:
     run: Run | None = None
     try:
         wish = read_json(RunDir(Path(job["run_dir"])).job)["probe"]
-        _limit_memory(wish.get("limit_bytes"))
+        limit_memory(wish.get("limit_bytes"))
         run = prepare(job, reporter)
         set_train_mode(run)
         run.open_data()
@@ -53,20 +51,6 @@ def main(job: dict[str, Any]) -> int:
         reporter.error(error, run.progress.step if run else 0)
         return 1
     return 0
-
-
-def _limit_memory(limit_bytes: int | None) -> None:
-    """Let an allocation fail in this process before the kernel has to choose whom to kill.
-
-    Data segments are limited and not the address space: libraries map far more than they touch.
-    """
-    if limit_bytes is not None:
-        held = int(next(line for line in _status() if line.startswith("VmData:")).split()[1]) * 1024
-        resource.setrlimit(resource.RLIMIT_DATA, (held + limit_bytes, resource.RLIM_INFINITY))
-
-
-def _status() -> list[str]:
-    return Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
 
 
 def measure(run: Run, wish: dict[str, Any]) -> dict[str, Any]:
@@ -84,15 +68,16 @@ def measure(run: Run, wish: dict[str, Any]) -> dict[str, Any]:
                 singles.append(run.progress.step)
     steps_bytes = _peak(run)
     eval_s = _validate_one(run)
-    first = _typical(times[1])
-    each = max(0.0, _typical(times[2]) - first) if 2 in times else None
+    first = typical(times[1])
+    each = max(0.0, typical(times[2]) - first) if 2 in times else None
     return {
         "first_s": first,
         "more_s": each,
         "step_s": first + (run.plan.accumulation - 1) * (each or 0.0),
-        "spread": _spread(times[1]),
+        "spread": spread(times[1]),
         "rounds": rounds,
-        "parts": _split(run, singles),
+        # On a GPU the host cannot tell how a step splits.
+        "parts": {} if _is_cuda(run) else split_steps(run.metrics, singles),
         "eval_s": eval_s,
         "steps_bytes": steps_bytes,
         "peak_bytes": _peak(run),
@@ -154,16 +139,6 @@ def sweep_rates(run: Run, wish: dict[str, Any]) -> dict[str, Any]:
     return {"curve": curve}
 
 
-def _split(run: Run, steps: list[int]) -> dict[str, float]:
-    """Return how those steps split, from their own lines; on a GPU the host cannot tell."""
-    if _is_cuda(run):
-        return {}
-    run.metrics.flush()
-    found = read_metrics(run.metrics.path)
-    rows = [row for row, step in enumerate(found["step"]) if step in set(steps)]
-    return {name: statistics.median(found[name][row] for row in rows) for name in _PARTS} if rows else {}
-
-
 def _agree(run: Run, wanted: float) -> int:
     """Return the same number on every rank, the largest that any wants."""
     count = torch.tensor([float(math.ceil(wanted))], device=run.ranks.device)
@@ -186,16 +161,3 @@ def _peak(run: Run) -> int:
     if _is_cuda(run):
         return torch.cuda.max_memory_allocated(run.ranks.device)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def _typical(times: list[float]) -> float:
-    """Return the lower quarter: what disturbs a step only ever makes it longer."""
-    return sorted(times)[len(times) // 4]
-
-
-def _spread(times: list[float]) -> float:
-    """Return how far the quarters of the times lie apart, as a share of the median."""
-    if len(times) < 4:
-        return 0.0
-    low, _, high = statistics.quantiles(times, n=4)
-    return (high - low) / statistics.median(times)

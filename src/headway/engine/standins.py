@@ -24,9 +24,15 @@ class StandIns(TorchFunctionMode):
         if name == "__getitem__" and type(args[0]) is Tensor and args[0].dtype == torch.int64 and args[0].dim() == 1:
             with _disable_current_modes():  # the sizes of packed sequences are real, and so is one of them
                 return int(args[0][args[1]]) if isinstance(args[1], int) else args[0][args[1]]
-        is_packed = name == "lstm" and isinstance(args[1], Tensor)
-        standing = _lstm if is_packed else _STAND_INS.get(name)
+        standing = stand_in(func, args)
         return standing(*args, **(kwargs or {})) if standing else func(*args, **(kwargs or {}))
+
+
+def stand_in(func: Callable[..., Any], args: Any) -> Callable[..., Any] | None:
+    """Return what stands for a function, or none where it can be run."""
+    name = getattr(func, "__name__", "")
+    is_packed = name == "lstm" and isinstance(args[1], Tensor)
+    return _lstm if is_packed else _STAND_INS.get(name)
 
 
 def _pack(data: Tensor, lengths: Tensor, batch_first: bool = False) -> tuple[Tensor, Tensor]:

@@ -164,10 +164,6 @@ TEXTS: dict[str, Text] = {
         en_hint="set task.cache_dir (and for synthetic data task.data_dir) to a folder you can write to",
         zh_hint="将 task.cache_dir（合成数据还有 task.data_dir）设为可写的目录",
     ),
-    "atlas/waiting": Text(
-        en="another process is preparing the data in {folder}; waiting for it",
-        zh="另一个进程正在准备 {folder} 中的数据，等待其完成",
-    ),
     "atlas/making-episodes": Text(
         en="making scripted episodes in {folder}",
         zh="正在 {folder} 中生成脚本回合",

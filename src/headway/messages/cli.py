@@ -89,6 +89,15 @@ Example:
     "cli/option-detach": Text(
         en="train in the background; the run outlives this terminal", zh="在后台训练，关闭终端不受影响"
     ),
+    "cli/option-trace": Text(
+        en="forecast memory by a trace of the real model and step before it starts (seconds, kept for the next time); "
+        "the default on GPUs where the recipe has no formula",
+        zh="开始前追踪真实的模型与训练步来预测内存（需数秒，结果会保留）；在 GPU 上且配方没有公式时默认如此",
+    ),
+    "cli/tracing": Text(
+        en="tracing one step to see whether it fits (some seconds, kept for the next time; --no-trace leaves it out)",
+        zh="正在追踪一个训练步，看内存是否够用（需数秒，结果会保留；--no-trace 可跳过）",
+    ),
     "cli/option-dry-run": Text(en="check and plan, then stop", zh="只检查和规划，不训练"),
     "cli/option-step": Text(en="checkpoint: a step, `latest` or `best`", zh="检查点：步数、`latest` 或 `best`"),
     "cli/option-samples": Text(en="validation samples to use", zh="使用多少个验证样本"),

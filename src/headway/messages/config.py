@@ -449,6 +449,18 @@ TEXTS: dict[str, Text] = {
         en_hint="use numbers, texts, lists, dicts, names from above and + - * / // % **",
         zh_hint="只能用数字、字符串、列表、字典、前面的名字以及 + - * / // % **",
     ),
+    "config/edit-not-plain": Text(
+        en="{key} is no plain value in the file, so it cannot be changed there",
+        zh="{key} 在文件中不是普通的值，无法就地修改",
+        en_hint="write a number, a text, true or false for it",
+        zh_hint="把它写成数字、字符串、true 或 false",
+    ),
+    "config/edit-not-alone": Text(
+        en="{keys} cannot be changed alone: other values of the file depend on them",
+        zh="无法单独修改 {keys}：文件中的其他值依赖它",
+        en_hint="write the values out instead of names, sums or anchors",
+        zh_hint="直接写出各个值，不用名字、算式或锚点",
+    ),
     "config/py-no-name": Text(
         en="{name} is not assigned above",
         zh="{name} 在前面没有赋值",

@@ -157,10 +157,6 @@ TEXTS: dict[str, Text] = {
         en="{num} of {total} elements in {folder} have no PNG and are shown to the model as black",
         zh="{folder} 中 {total} 个元素里有 {num} 个没有 PNG，模型将其视为全黑",
     ),
-    "layoutmaster/waiting": Text(
-        en="another process is preparing the data in {folder}; waiting for it",
-        zh="另一个进程正在准备 {folder} 中的数据，等待其完成",
-    ),
     "layoutmaster/made-posters": Text(
         en="made {posters} synthetic posters in {folder}",
         zh="已在 {folder} 中生成 {posters} 张合成海报",

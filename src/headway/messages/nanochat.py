@@ -104,10 +104,6 @@ TEXTS: dict[str, Text] = {
         en_hint="install it: pip install 'headway[nanochat]'",
         zh_hint="安装：pip install 'headway[nanochat]'",
     ),
-    "nanochat/waiting": Text(
-        en="another process is preparing the data in {folder}; waiting for it",
-        zh="另一个进程正在准备 {folder} 中的数据，等待其完成",
-    ),
     "nanochat/made-shards": Text(
         en="made {shards} synthetic shards ({size}) in {folder}",
         zh="已在 {folder} 中生成 {shards} 个合成分片（{size}）",

@@ -90,7 +90,95 @@ TEXTS: dict[str, Text] = {
         en_hint="leave out --probe, or --on and --machine",
         zh_hint="去掉 --probe，或去掉 --on 与 --machine",
     ),
+    "plan/script-and-source": Text(
+        en="--script plans a script of yours, and {words} is a recipe, a config file or a setting",
+        zh="--script 规划的是你自己的脚本，而 {words} 是配方、配置文件或设置",
+        en_hint="put the whole launch line behind --script, in quotes: --script 'train.py --batch 8'",
+        zh_hint="把整条启动命令放进 --script 的引号里：--script 'train.py --batch 8'",
+    ),
+    "plan/script-unread": Text(
+        en="no Python script or module is started by this line: {line}",
+        zh="这条命令没有启动 Python 脚本或模块：{line}",
+        en_hint="give the line that starts the training: --script 'torchrun --nproc_per_node=2 train.py --batch 8'",
+        zh_hint="给出启动训练的那条命令：--script 'torchrun --nproc_per_node=2 train.py --batch 8'",
+    ),
+    "plan/script-missing": Text(
+        en="there is no script {path} here",
+        zh="这里没有脚本 {path}",
+        en_hint="type the path from the current folder, as you would to start it",
+        zh_hint="像启动它那样，写出相对当前目录的路径",
+    ),
+    "plan/script-python": Text(
+        en="{python} could not be started: {why}",
+        zh="无法启动 {python}：{why}",
+        en_hint="name an interpreter that has torch: --script '/path/to/python train.py'",
+        zh_hint="写明装有 torch 的解释器：--script '/path/to/python train.py'",
+    ),
+    "plan/script-ranks": Text(
+        en="the line starts {ranks} ranks on a machine, and this one has {gpus} GPUs",
+        zh="这条命令在一台机器上启动 {ranks} 个 rank，而这里只有 {gpus} 个 GPU",
+        en_hint="plan for as many GPUs as ranks: --on {ranks}x4090",
+        zh_hint="按 rank 数规划 GPU：--on {ranks}x4090",
+    ),
+    "plan/script-values": Text(
+        en="{where} cannot be traced: it needs values that a trace does not have ({why})",
+        zh="{where} 无法追踪：它需要追踪时没有的数值（{why}）",
+        en_hint="a size that depends on results (x[mask], nonzero) stops a trace; "
+        "`headway run` shows the memory of the real script as it runs",
+        zh_hint="大小取决于计算结果的操作（x[mask]、nonzero）无法追踪；用 `headway run` 运行真实脚本可看到显存占用",
+    ),
+    "plan/script-sharded": Text(
+        en="{where} uses {what}, which cannot be traced in a script yet",
+        zh="{where} 使用 {what}，目前还不能在脚本中追踪",
+        en_hint="plan the script without shards for its activations, then divide weights, gradients and optimizer "
+        "state by the number of ranks",
+        zh_hint="先去掉分片来规划激活值，再把权重、梯度和优化器状态除以 rank 数",
+    ),
+    "plan/script-no-step": Text(
+        en="{where} ended after {steps} optimizer steps, and a trace needs two{ended}",
+        zh="{where} 只执行了 {steps} 次优化器更新就结束了，而追踪需要两次{ended}",
+        en_hint="check the arguments and the data the script needs; at least two updates must happen",
+        zh_hint="检查脚本所需的参数和数据；至少要有两次更新",
+    ),
+    "plan/script-error": Text(
+        en="the script failed at {where}: {why}",
+        zh="脚本在 {where} 处出错：{why}",
+        en_hint="if it also fails when it is started, repair it first; if it is for GPUs, name them: --on 2x4090",
+        zh_hint="如果直接启动也出错，先修好它；如果它需要 GPU，用 --on 2x4090 指明",
+    ),
+    "plan/script-slow": Text(
+        en="the script did not reach its second optimizer step in {seconds} s",
+        zh="脚本在 {seconds} 秒内没有执行到第二次优化器更新",
+        en_hint="shorten what comes before: preparation of data, evaluation at the start, accumulation",
+        zh_hint="缩短之前的工作：数据准备、开始时的验证、梯度累积",
+    ),
+    "plan/script-does-not-fit": Text(
+        en="a batch of {micro} needs {used} on each GPU, but the smallest has {have} ({most})",
+        zh="批次为 {micro} 时每个 GPU 需要 {used}，而最小的 GPU 只有 {have}（{most}）",
+        en_hint="about {fits} samples would fit: lower the script's batch, recompute activations, or take larger GPUs",
+        zh_hint="大约 {fits} 个样本放得下：减小脚本的批次、重算激活值，或改用显存更大的 GPU",
+    ),
+    "plan/script-over-host": Text(
+        en="the script needs {used} of memory on each rank, but there are {have}",
+        zh="脚本的每个 rank 需要 {used} 内存，而只有 {have}",
+        en_hint="lower the script's batch, or start fewer ranks",
+        zh_hint="减小脚本的批次，或减少 rank 数",
+    ),
     # warnings
+    "plan/script-on-host": Text(
+        en="the script put nothing on a GPU: this is its memory on the host",
+        zh="脚本没有把任何东西放到 GPU 上：这里是它在主机上的内存",
+    ),
+    "plan/script-compiled": Text(
+        en="torch.compile was left out of the trace: compiled, the script needs less memory and time than this",
+        zh="追踪时没有使用 torch.compile：编译后脚本占用的内存和时间都会更少",
+    ),
+    "plan/script-tight": Text(
+        en="memory is tight: about {used} of {have}",
+        zh="显存紧张：约 {used}，可用 {have}",
+        en_hint="lower the script's batch, or recompute activations (torch.utils.checkpoint)",
+        zh_hint="减小脚本的批次，或重算激活值（torch.utils.checkpoint）",
+    ),
     "plan/tight": Text(
         en="memory is tight: about {used} of {have}",
         zh="显存紧张：约 {used}，可用 {have}",
@@ -180,6 +268,9 @@ TEXTS: dict[str, Text] = {
     "plan/row-rate": Text(en="speed", zh="速度"),
     "plan/row-eta": Text(en="whole run", zh="总用时"),
     "plan/row-energy": Text(en="energy at most", zh="能耗上限"),
+    "plan/row-script-batch": Text(en="batch of a step", zh="每步的批次"),
+    "plan/row-script-ranks": Text(en="ranks", zh="rank 数"),
+    "plan/row-script-params": Text(en="parameters", zh="参数量"),
     "plan/row-disk": Text(en="disk for checkpoints", zh="检查点占用磁盘"),
     "plan/value-memory-fits": Text(en="{used} of {have}: fits", zh="{used} / {have}：放得下"),
     "plan/value-memory-tight": Text(en="{used} of {have}: tight", zh="{used} / {have}：紧张"),
@@ -208,6 +299,7 @@ TEXTS: dict[str, Text] = {
     "plan/holder-batch": Text(en="batch", zh="批次数据"),
     "plan/holder-workspace": Text(en="workspace", zh="工作区"),
     "plan/holder-shard": Text(en="shard", zh="分片"),
+    "plan/holder-buckets": Text(en="DDP buckets", zh="DDP 通信桶"),
     "plan/holder-outside": Text(en="context, allocator, communication", zh="上下文、分配器与通信"),
     "plan/holders-title": Text(en="who holds it", zh="内存去向"),
     "plan/whatif-title": Text(en="what if", zh="如果改成"),
@@ -244,7 +336,14 @@ TEXTS: dict[str, Text] = {
     "plan/from-no-scaling": Text(en="no lr.base_batch or no scaling", zh="未设 lr.base_batch 或不缩放"),
     "plan/from-kept": Text(en="kept from {ranks} ranks before", zh="沿用此前 {ranks} 个 rank 时的值"),
     "plan/from-cores": Text(en="{cores} cores / {ranks} ranks", zh="{cores} 核 / {ranks} 个 rank"),
+    "plan/from-script": Text(
+        en="traced in {seconds} s, peak in {moment}", zh="追踪 {seconds} 秒所得，峰值在 {moment} 阶段"
+    ),
     # headway plan
+    "plan/script-trained": Text(en="{num} of them trained by {optimizers}", zh="其中 {num} 由 {optimizers} 训练"),
+    "plan/script-by-hand": Text(en="{num} of them trained, no optimizer", zh="其中 {num} 参与训练，没有优化器"),
+    "plan/script-whole": Text(en="two steps, evaluation and loading not included", zh="两步训练，不含验证与加载"),
+    "plan/script-next": Text(en="next: headway run -- {line}", zh="下一步：headway run -- {line}"),
     "plan/title": Text(en="plan for {recipe}", zh="{recipe} 的训练计划"),
     "plan/column-what": Text(en="what", zh="项目"),
     "plan/column-value": Text(en="value", zh="取值"),
@@ -254,16 +353,28 @@ TEXTS: dict[str, Text] = {
         en="Show how a run would be laid out here: devices, batch, learning rate, length.\n\n"
         "SOURCE is a recipe or a config file; settings are written key=value. Nothing is started.\n"
         "Exit code 4 when no layout fits, with the nearest ones that do.\n\n"
-        "Example:\n  headway plan nanochat batch.per_device=4 parallel.cpus=1\n  headway plan run.yaml --json",
+        "With --script, a PyTorch script of your own is run up to its second step, without a\n"
+        "GPU and without values; what it would save or overwrite stays as it is.\n\n"
+        "Example:\n  headway plan nanochat batch.per_device=4 parallel.cpus=1\n  headway plan run.yaml --json\n"
+        "  headway plan --script 'train.py --batch 8' --on 2x4090",
         zh="显示训练在本机上的计划：设备、批次、学习率、长度。\n\n"
         "SOURCE 是配方名或配置文件；设置写作 key=value。不会启动任何训练。\n"
         "没有可行的方案时退出码为 4，并给出最接近的可行设置。\n\n"
-        "示例：\n  headway plan nanochat batch.per_device=4 parallel.cpus=1\n  headway plan run.yaml --json",
+        "--script 会在没有 GPU、没有数值的情况下把你自己的 PyTorch 脚本运行到第二次优化器更新；\n"
+        "它本来会保存或覆盖的文件保持不变。\n\n"
+        "示例：\n  headway plan nanochat batch.per_device=4 parallel.cpus=1\n  headway plan run.yaml --json\n"
+        "  headway plan --script 'train.py --batch 8' --on 2x4090",
     ),
     "plan/help-trace": Text(
         en="forecast memory by a trace of the real model and step (seconds, no GPU needed), not by formula; "
         "without a formula this is the default",
         zh="追踪真实的模型与训练步来预测内存（需数秒，不需要 GPU），而不用公式；没有公式的配方默认如此",
+    ),
+    "plan/help-script": Text(
+        en="plan a script of your own: its launch line, in quotes. It is run up to its second step on fake tensors; "
+        "native writers, other programs it starts and the network are not held back",
+        zh="规划你自己的脚本：引号里写它的启动命令。脚本会用假张量运行到第二步；"
+        "原生代码写文件、它启动的其他程序和网络访问不会被拦截",
     ),
     "plan/help-probe": Text(
         en="time a few real steps here first; the plan then tells time by them",
@@ -273,5 +384,8 @@ TEXTS: dict[str, Text] = {
         en="also show other batches, strategies and numbers of ranks",
         zh="同时显示其他批次、并行方式和 rank 数的结果",
     ),
-    "plan/help-json": Text(en="print one JSON object (plan/1)", zh="输出一个 JSON 对象（plan/1）"),
+    "plan/help-json": Text(
+        en="print one JSON object (plan/1; with --script, plan-script/1)",
+        zh="输出一个 JSON 对象（plan/1；用 --script 时为 plan-script/1）",
+    ),
 }

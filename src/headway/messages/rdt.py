@@ -168,10 +168,6 @@ TEXTS: dict[str, Text] = {
         en="{train} demonstrations to train on, {held} held out; index in {folder}",
         zh="{train} 个示范用于训练，{held} 个留作验证；索引位于 {folder}",
     ),
-    "rdt/waiting": Text(
-        en="another process prepares {folder}; waiting for it",
-        zh="另一个进程正在准备 {folder}；等待其完成",
-    ),
     "rdt/task-rate": Text(
         en="{solved} of {num} solved ({rate}, 95% interval {low} to {high}): {task}",
         zh="成功 {solved}/{num}（{rate}，95% 置信区间 {low} 至 {high}）：{task}",

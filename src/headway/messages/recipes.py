@@ -32,7 +32,17 @@ TEXTS: dict[str, Text] = {
         en_hint="start it on one machine, or supervise a script of your own with headway run",
         zh_hint="只在一台机器上启动，或用 headway run 管理自己的脚本",
     ),
+    "recipes/waiting": Text(
+        en="another process is preparing the data in {folder}; waiting for it",
+        zh="另一个进程正在准备 {folder} 中的数据，等待其完成",
+    ),
     "recipes/unknown": Text(
+        en="there is no recipe {name}; the built-in ones are {known}",
+        zh="没有名为 {name} 的配方；内置配方有：{known}",
+        en_hint="type one of these, a config file, or a folder that holds preset.py and task.py",
+        zh_hint="输入其中之一、一个配置文件，或一个含有 preset.py 和 task.py 的目录",
+    ),
+    "recipes/unknown-near": Text(
         en="there is no recipe {name}; the built-in ones are {known}",
         zh="没有名为 {name} 的配方；内置配方有：{known}",
         en_hint="type {near}, or give a folder that holds preset.py and task.py",

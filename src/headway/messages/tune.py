@@ -10,14 +10,14 @@ TEXTS: dict[str, Text] = {
         "Searched: micro-batch (the effective batch stays), precision, activation checkpointing, compiling,\n"
         "threads, data loader processes and how much they prepare. What is typed as key=value stays as typed.\n"
         "Every probe runs in processes of its own, with optimizer state and a validation batch; one that runs out\n"
-        "of memory is a result like any other. A YAML file keeps its comments.\n"
+        "of memory is a result like any other. The file keeps its comments, its order and its own names for things.\n"
         "Exit code 4 when nothing fits, 5 when nothing runs, each with the reason of every probe.\n\n"
         "Example:\n  headway tune run.yaml --budget 10m\n  headway tune nanochat --write-to fast.yaml --lr-range",
         zh="在本机上用短时间的真实训练尝试各种设置，把最快的写入配置。\n\n"
         "搜索内容：微批次（有效批次不变）、精度、激活重计算、编译、线程数、数据加载进程数及其预取量。\n"
         "以 key=value 给出的设置保持不变。\n"
         "每次试跑都在独立的进程里进行，包含优化器状态和一个验证批次；内存不足也只是一种结果。\n"
-        "YAML 文件中的注释会保留。\n"
+        "文件中的注释、顺序和原有的键名都会保留。\n"
         "全都放不下时退出码为 4，全都跑不起来时为 5，并列出每次试跑的原因。\n\n"
         "示例：\n  headway tune run.yaml --budget 10m\n  headway tune nanochat --write-to fast.yaml --lr-range",
     ),
@@ -56,7 +56,7 @@ TEXTS: dict[str, Text] = {
     "tune/ending-too-slow": Text(en="too slow", zh="过慢"),
     "tune/ending-interrupted": Text(en="interrupted", zh="被中断"),
     "tune/skipped": Text(en="not tried: {key}={value}: {why}", zh="未尝试：{key}={value}：{why}"),
-    "tune/skip-typed": Text(en="typed on the command line", zh="已在命令行指定"),
+    "tune/skip-typed": Text(en="typed on the command line or set in the environment", zh="已在命令行或环境变量中指定"),
     "tune/skip-no-compiler": Text(en="no C++ compiler is installed", zh="没有安装 C++ 编译器"),
     "tune/skip-no-bf16": Text(en="this CPU has no bf16 units", zh="该 CPU 没有 bf16 单元"),
     "tune/skip-memory-enough": Text(en="memory is not what limits the batch", zh="批次并不受内存限制"),
@@ -93,6 +93,10 @@ TEXTS: dict[str, Text] = {
         en="learning rate: the loss did not fall clearly in the range test, so it says nothing about lr.base",
         zh="学习率：测试区间内损失没有明显下降，无法给出 lr.base 的建议",
     ),
+    "tune/lr-failed": Text(
+        en="learning rate: the range test did not run through: {why}", zh="学习率：区间测试没有跑通：{why}"
+    ),
+    "tune/rates": Text(en="learning rate: range test", zh="学习率：区间测试"),
     "tune/ask": Text(en="write {words} into {path}?", zh="把 {words} 写入 {path}？"),
     "tune/written": Text(en="written: {words} into {path}", zh="已写入：{words}，文件 {path}"),
     "tune/record": Text(en="every probe: {path}", zh="全部试跑记录：{path}"),
@@ -130,21 +134,21 @@ TEXTS: dict[str, Text] = {
         en_hint="the fault is not in the settings that are searched: headway train shows it with its traceback",
         zh_hint="问题不在被搜索的设置上：headway train 会给出完整的报错",
     ),
-    "tune/torch-only": Text(
-        en="the ranks train with {framework}, and probes are made of PyTorch's engine only",
-        zh="各 rank 使用 {framework} 训练，而试跑只支持 PyTorch 引擎",
-        en_hint="where the recipe has a PyTorch side, set task.framework=torch",
-        zh_hint="配方支持 PyTorch 时，设 task.framework=torch",
+    "tune/rates-torch-only": Text(
+        en="the ranks train with {framework}, and the range test of the learning rate is PyTorch's only",
+        zh="各 rank 使用 {framework} 训练，而学习率区间测试只支持 PyTorch",
+        en_hint="leave --lr-range out, or set task.framework=torch where the recipe has a PyTorch side",
+        zh_hint="去掉 --lr-range；配方支持 PyTorch 时也可设 task.framework=torch",
     ),
-    "tune/source-not-yaml": Text(
-        en="{path} is not YAML: its values could be changed, but not with its comments kept",
-        zh="{path} 不是 YAML：可以改值，但无法保留注释",
+    "tune/source-unwritable": Text(
+        en="what the search finds could not be written into {path}: {why}",
+        zh="搜索结果无法写入 {path}：{why}",
         en_hint="keep it and write a new file: --write-to {near}",
         zh_hint="保留原文件，写入新文件：--write-to {near}",
     ),
     "tune/target-not-yaml": Text(
-        en="--write-to {path}: only YAML is written",
-        zh="--write-to {path}：只能写入 YAML",
+        en="--write-to {path}: new files are written as YAML only",
+        zh="--write-to {path}：新文件只能写成 YAML",
         en_hint="end the name in .yaml",
         zh_hint="文件名以 .yaml 结尾",
     ),

@@ -16,10 +16,13 @@ from headway.plan.forecast import (
     speed_up,
 )
 from headway.plan.make import make_plan
-from headway.plan.outlook import list_holders, look_ahead, study_model
+from headway.plan.memory import MemoryForecast
+from headway.plan.outlook import has_trace, list_holders, look_ahead, study_model
 from headway.plan.preset import fit_preset
 from headway.plan.record import Plan, PlanRow, PlanWarning
 from headway.plan.schedule import LrSchedule, draw_curve, lr_at, lr_factor, make_schedule
+from headway.plan.script import ScriptLine, ScriptTrace, ask_script, trace_script
+from headway.plan.script_forecast import ScriptForecast, foresee_script
 from headway.plan.words import label_text, origin_text, value_text
 
 __all__ = [
@@ -28,13 +31,18 @@ __all__ = [
     "BatchWish",
     "Forecast",
     "LrSchedule",
+    "MemoryForecast",
     "Model",
     "Plan",
     "PlanRow",
     "PlanWarning",
+    "ScriptForecast",
+    "ScriptLine",
+    "ScriptTrace",
     "Seen",
     "Sighting",
     "Variant",
+    "ask_script",
     "draw_curve",
     "expect",
     "fill_memory",
@@ -42,6 +50,8 @@ __all__ = [
     "fingerprint",
     "fit_preset",
     "foresee",
+    "foresee_script",
+    "has_trace",
     "imagine",
     "imagine_cards",
     "keep_total",
@@ -60,6 +70,7 @@ __all__ = [
     "speed_up",
     "study_model",
     "suggest_batches",
+    "trace_script",
     "value_text",
     "write_batch",
 ]

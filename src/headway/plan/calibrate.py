@@ -128,7 +128,7 @@ def expect(sightings: Sequence[Sighting], plan: Plan, *, latency_s: float = 0.0,
     near = _at_ranks(sightings, plan.world_size)
     sizes = {one.micro_batch for one in near}
     micro = _micro_s(near, plan.micro_batch)
-    fixed = _fixed_s(sightings, plan.world_size)
+    fixed = _fixed_s(sightings, plan.world_size, plan.micro_batch)
     waits = latency_s * blocking if plan.world_size > 1 else 0.0
     step = fixed + plan.accumulation * micro + waits
     is_inside = min(sizes) <= plan.micro_batch <= max(sizes) and plan.world_size in {one.world_size for one in near}
@@ -164,8 +164,12 @@ def _micro_s(sightings: Iterable[Sighting], micro_batch: int) -> float:
     return max(points[low] + slope * (micro_batch - low), min(points.values()) * micro_batch / max(points) * 0.5)
 
 
-def _fixed_s(sightings: Sequence[Sighting], world_size: int) -> float:
+def _fixed_s(sightings: Sequence[Sighting], world_size: int, micro_batch: int) -> float:
     """Return the seconds of what happens once a step; communication of other ranks by the ring's 2 (n - 1) / n."""
+    # What was measured together stays together: a step that was timed is expected to take that long again.
+    own = [one.fixed_s for one in sightings if (one.world_size, one.micro_batch) == (world_size, micro_batch)]
+    if own:
+        return statistics.median(own)
     by_ranks: dict[int, list[float]] = {}
     for one in sightings:
         by_ranks.setdefault(one.world_size, []).append(one.fixed_s)

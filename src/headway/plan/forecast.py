@@ -19,7 +19,7 @@ from headway.plan.tracing import Trace, stretch, weigh_trace
 from headway.plan.work import Work
 
 _GIB = 1 << 30
-_CPU_CONTEXT_BYTES = 0.35e9
+CPU_CONTEXT_BYTES = 0.35e9
 """An interpreter with torch in it."""
 SOURCES: tuple[Literal["trace", "formula"], ...] = ("trace", "formula")
 
@@ -105,10 +105,10 @@ def foresee(plan: Plan, config: RunConfig, machine: MachineReport, model: Model)
     if not gpus:
         memory = replace(memory, parts={name: held for name, held in memory.parts.items() if name != "workspace"})
         share = machine.memory_free_bytes / plan.world_size
-        used = memory.allocated_bytes + _CPU_CONTEXT_BYTES
+        used = memory.allocated_bytes + CPU_CONTEXT_BYTES
         verdict: Verdict = "fits" if used <= 0.92 * share else "tight" if used <= share else "will-not-fit"
         return _forecast(plan, config, model, memory, used=used, device=share, verdict=verdict, card=None)
-    device = min(_room(gpu) for gpu in gpus)
+    device = min(gpu_room(gpu) for gpu in gpus)
     card = find_card(gpus[0])
     verdict = memory.judge(device)
     return _forecast(plan, config, model, memory, used=memory.used_bytes, device=device, verdict=verdict, card=card)
@@ -221,7 +221,7 @@ def kept_checkpoints(plan: Plan, config: RunConfig) -> int:
     return min(made, save.keep_last + spaced + int(save.keep_best)) + 1
 
 
-def _room(gpu: Gpu) -> float:
+def gpu_room(gpu: Gpu) -> float:
     """Return the bytes of a GPU that nobody else holds."""
     if gpu.free_bytes is not None:
         return float(gpu.free_bytes)

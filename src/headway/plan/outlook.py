@@ -96,6 +96,12 @@ def study_model(plan: Plan, config: RunConfig, machine: MachineReport, recipe: R
     return know_model(recipe, config, traces)
 
 
+def has_trace(plan: Plan, config: RunConfig) -> bool:
+    """Say whether a trace of this model and step is kept, so that it costs no time."""
+    sizes = trace_sizes(plan)
+    return find_trace(config.recipe, config.model_dump(mode="json"), plan, micro_batches=sizes) is not None
+
+
 def _rows(plan: Plan, config: RunConfig, forecast: Forecast, seen: Seen | None) -> Iterator[PlanRow]:
     origin = f"plan/from-{forecast.source}"
     used = size(forecast.used_bytes)

@@ -210,10 +210,12 @@ def time_traced(
     weights: float,
     trained: float,
     plan: tuple[int, int, int, bool],
+    kernels: float = 0.0,
 ) -> SpeedForecast:
     """Return the time of one optimizer step from the arithmetic and traffic a trace has counted.
 
     Args:
+        kernels: launched for one micro-batch; none: launching is hidden.
         weights: their bytes.
         trained: bytes of those that get gradients.
         plan: micro-batch, accumulation, ranks, and whether weights are sharded.
@@ -234,7 +236,7 @@ def time_traced(
         card,
         math_s=flops / matmul_rate(card, number, _TRACED_WIDTH),
         traffic_s=moved / speed,
-        launch_s=0.0,
+        launch_s=kernels * LAUNCH_S,
         weights=weights / 4,
         trained=trained / 4,
         ranks=ranks,

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ from headway.plan.record import Plan
 
 TIMEOUT_S = 180.0
 _KEPT = "~/.cache/headway/traces"
+_SCHEMA = 2
+"""Raised when traces tell more, so that those that tell less are made anew."""
 _PARTS = ("train", "optimizer", "ema", "task")
 """Sections of the config that change what a step holds."""
 
@@ -46,6 +48,11 @@ class Trace:
     """Memory traffic of all that is no matrix product."""
     update_bytes: int
     took_s: float
+    peaks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Holders at the highest points of forward and backward, of the update and of validation; the highest of all is
+    `parts`. Which it is changes with the micro-batch and with shards."""
+    moments: Mapping[str, str] = field(default_factory=dict)
+    """When exactly each of them is."""
 
 
 def find_trace(
@@ -96,21 +103,27 @@ def make_trace(
 
 def weigh_trace(trace: Trace, plan: Plan) -> MemoryForecast:
     """Return the peak of one rank of the plan, from the trace of a rank alone."""
-    parts = {name: float(size) for name, size in trace.parts.items()}
+    peaks = trace.peaks or {trace.moment: trace.parts}
+    weighed = [_weigh_peak(trace, parts, trace.moments.get(name, name), plan) for name, parts in peaks.items()]
+    return max(weighed, key=lambda one: one.allocated_bytes)
+
+
+def _weigh_peak(trace: Trace, held: Mapping[str, int], moment: str, plan: Plan) -> MemoryForecast:
+    parts = {name: float(size) for name, size in held.items()}
     # What backward and the step make for a moment; the table calls it what it is.
     parts["temporaries"] = parts.pop("backward", 0.0) + parts.pop("step", 0.0)
     ranks = plan.world_size
     if plan.strategy == "fsdp" and ranks > 1:
         for name in ("weights", "gradients", "optimizer-state", "moving-average"):
             parts[name] = parts.get(name, 0.0) / ranks
+        if plan.precision == "bf16":
+            parts.pop("weights-in-compute-type", None)  # gathered as bf16 and let go, block by block
         one = 0.5 if plan.precision != "fp32" else 1.0
         parts["gathered-weights"] = (2 * trace.largest_block_bytes + trace.rest_bytes) * one
         parts["gradients"] += trace.largest_block_bytes  # one block's, whole, before they are cut
     elif ranks > 1:
-        parts["optimizer-state"] -= trace.dealt_bytes * (1 - 1 / ranks)
-    return MemoryForecast(
-        parts={name: size for name, size in parts.items() if size > 0}, moment=trace.moment, ranks=ranks
-    )
+        parts["optimizer-state"] = parts.get("optimizer-state", 0.0) - trace.dealt_bytes * (1 - 1 / ranks)
+    return MemoryForecast(parts={name: size for name, size in parts.items() if size > 0}, moment=moment, ranks=ranks)
 
 
 def stretch(small: Trace, large: Trace, micro_batch: int) -> Trace:
@@ -120,12 +133,16 @@ def stretch(small: Trace, large: Trace, micro_batch: int) -> Trace:
     def at(low: float, high: float) -> int:
         return round(low + (high - low) / step * (micro_batch - small.micro_batch))
 
-    names = {*small.parts, *large.parts}
+    def between(low: Mapping[str, int], high: Mapping[str, int]) -> dict[str, int]:
+        return {name: max(0, at(low.get(name, 0), high.get(name, 0))) for name in {*low, *high}}
+
     values = {field.name: getattr(large, field.name) for field in fields(Trace)}
     for name in ("peak_bytes", "flops", "moved_bytes"):
         values[name] = at(getattr(small, name), getattr(large, name))
-    parts = {name: at(small.parts.get(name, 0), large.parts.get(name, 0)) for name in names}
-    return Trace(**{**values, "micro_batch": micro_batch, "parts": parts})
+    # Each point by its own line: a line from one point to another leads nowhere.
+    peaks = {name: between(small.peaks.get(name, {}), parts) for name, parts in large.peaks.items()}
+    parts = max(peaks.values(), key=lambda one: sum(one.values())) if peaks else between(small.parts, large.parts)
+    return Trace(**{**values, "micro_batch": micro_batch, "parts": parts, "peaks": peaks})
 
 
 def _read(answer: Mapping[str, Any]) -> list[Trace]:
@@ -143,6 +160,7 @@ def _place(recipe: str, config: Mapping[str, Any], plan: Plan, micro_batches: Se
         "precision": plan.precision,
         "micro_batches": list(micro_batches),
         "headway": __version__,
+        "schema": _SCHEMA,
     }
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:32]
     return Path(_KEPT).expanduser() / f"{digest}.json"

@@ -43,8 +43,11 @@ def find_recipe(name_or_folder: str) -> Recipe:
     folder = Path(name_or_folder).expanduser()
     if folder.is_dir():
         return _load_folder(folder.resolve())
-    near = difflib.get_close_matches(name_or_folder.lower(), RECIPES, n=1, cutoff=0.0)
-    raise UsageError("recipes/unknown", name=name_or_folder, known=", ".join(sorted(RECIPES)), near=near[0])
+    known = ", ".join(sorted(RECIPES))
+    near = difflib.get_close_matches(name_or_folder.lower(), RECIPES, n=1)
+    if not near:
+        raise UsageError("recipes/unknown", name=name_or_folder, known=known)
+    raise UsageError("recipes/unknown-near", name=name_or_folder, known=known, near=near[0])
 
 
 def _load_folder(folder: Path) -> Recipe:

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO
 
-from headway.config import LoadedConfig, load_config
+from headway.config import LoadedConfig, RunConfig, flatten, load_config, write_word
 from headway.launch import die_with_parent
 from headway.machine import inspect_machine
 from headway.messages import say
@@ -73,6 +73,13 @@ def headway(*words: str) -> list[str]:
 def load(source: str | Path, words: Sequence[str] = ()) -> LoadedConfig:
     """Return the config as `headway train SOURCE WORDS…` reads it: the environment counts here too."""
     return load_config(source, recipe=find_recipe, overrides=words, environ=os.environ)
+
+
+def changed_words(before: RunConfig, now: RunConfig, keys: tuple[str, ...] = ("",)) -> list[str]:
+    """Return what is said now and was not when the run began, of keys that begin so."""
+    old, new = flatten(before.model_dump(mode="json")), flatten(now.model_dump(mode="json"))
+    changed = [key for key, value in new.items() if key not in old or old[key] != value]
+    return [write_word(key, new[key]) for key in changed if key.startswith(keys)]
 
 
 def train(

@@ -1,17 +1,26 @@
 """What is fastest here: a config, a machine and a plan come in, short real runs are made, a `Tuned` goes out."""
 
-from headway.tune.probe import ENTRY, Effort, Prober
+from headway.tune.probe import ENTRY, MINDSPORE_ENTRY, Effort, Prober
 from headway.tune.rates import RateAdvice, advise_rate
-from headway.tune.record import KEYS, Probe, Settings, Skip, Tuned, Value, settings_of, write_value
+from headway.tune.record import KEYS, Probe, Settings, Skip, Tuned, Value, key_of, settings_of, write_value
 from headway.tune.remember import remember_probe, remember_run
 from headway.tune.run import Question, Watcher, probe_plan, read_budget, tune
 from headway.tune.search import OutOfTime, search
 from headway.tune.space import Space, make_space
-from headway.tune.write import compose, edit_yaml, list_changes, refuse_unwritable, write_checked
+from headway.tune.write import (
+    compose,
+    edit_file,
+    list_changes,
+    refuse_unwritable,
+    rehearse_changes,
+    write_checked,
+    written_beside,
+)
 
 __all__ = [
     "ENTRY",
     "KEYS",
+    "MINDSPORE_ENTRY",
     "Effort",
     "OutOfTime",
     "Probe",
@@ -26,12 +35,14 @@ __all__ = [
     "Watcher",
     "advise_rate",
     "compose",
-    "edit_yaml",
+    "edit_file",
+    "key_of",
     "list_changes",
     "make_space",
     "probe_plan",
     "read_budget",
     "refuse_unwritable",
+    "rehearse_changes",
     "remember_probe",
     "remember_run",
     "search",
@@ -39,4 +50,5 @@ __all__ = [
     "tune",
     "write_checked",
     "write_value",
+    "written_beside",
 ]

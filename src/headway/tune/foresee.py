@@ -23,6 +23,8 @@ class Foresight:
 
     def forecast(self, settings: Settings) -> Forecast | None:
         """Return the forecast of a point, or nothing where the model can be neither traced nor described."""
+        if self.loaded.framework != "torch":  # a trace is PyTorch's
+            return None
         plan, config = apply_settings(settings, self.plan, self.loaded.config)
         kind = (settings.precision, settings.activation_checkpoint)
         if kind not in self._models:

@@ -20,6 +20,7 @@ from headway.tune.record import Ending, Probe, Settings, apply_settings
 from headway.units import duration
 
 ENTRY = "headway.engine.probe:main"
+MINDSPORE_ENTRY = "headway.engine.mindspore.timing:main"
 """What a rank of a probe is started with."""
 _MEMORY_SHARE = 0.9
 """Of the free memory, that all ranks of a CPU probe may take together."""

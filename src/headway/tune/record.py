@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
@@ -35,24 +35,37 @@ class Settings:
     threads: int
     workers: int
     prefetch: int
+    own: tuple[tuple[str, Value], ...] = ()
+    """Keys of the recipe's own section that are searched (`task.graph_mode`), and their values."""
+
+    def axes(self) -> tuple[str, ...]:
+        """Return what can be moved; an axis of the recipe's own is named by its key."""
+        return (*KEYS, *(key for key, _ in self.own))
 
     def value(self, axis: str) -> Value:
         """Return the value on one axis."""
-        found: Value = getattr(self, axis)
+        found: Value = getattr(self, axis) if axis in KEYS else dict(self.own)[axis]
         return found
 
     def moved(self, axis: str, value: Value) -> Settings:
         """Return the point with another value on one axis."""
+        if axis not in KEYS:
+            return replace(self, own=tuple((key, value if key == axis else old) for key, old in self.own))
         changed: dict[str, Any] = {axis: value}
         return replace(self, **changed)
 
     def words(self, before: Settings | None = None) -> str:
         """Return the settings as they are typed; with another point, only where they differ."""
         return " ".join(
-            f"{key}={write_value(self.value(axis))}"
-            for axis, key in KEYS.items()
+            f"{key_of(axis)}={write_value(self.value(axis))}"
+            for axis in self.axes()
             if before is None or self.value(axis) != before.value(axis)
         )
+
+
+def key_of(axis: str) -> str:
+    """Return the dotted key of an axis."""
+    return KEYS.get(axis, axis)
 
 
 def write_value(value: Value) -> str:
@@ -60,8 +73,13 @@ def write_value(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def settings_of(plan: Plan, config: RunConfig) -> Settings:
-    """Return the point at which a plan stands."""
+def settings_of(plan: Plan, config: RunConfig, own: Iterable[str] = ()) -> Settings:
+    """Return the point at which a plan stands.
+
+    Args:
+        own: keys of the recipe's own section that are searched.
+    """
+    section = config.model_dump(mode="json")["task"] if own else {}
     return Settings(
         micro_batch=plan.micro_batch,
         precision=plan.precision,
@@ -70,6 +88,7 @@ def settings_of(plan: Plan, config: RunConfig) -> Settings:
         threads=plan.threads,
         workers=plan.workers,
         prefetch=config.parallel.prefetch,
+        own=tuple((key, section[key.removeprefix("task.")]) for key in own),
     )
 
 
@@ -96,7 +115,11 @@ def apply_settings(settings: Settings, plan: Plan, config: RunConfig) -> tuple[P
     parallel = config.parallel.model_copy(
         update={"threads": settings.threads, "workers": settings.workers, "prefetch": settings.prefetch}
     )
-    return changed, config.model_copy(update={"train": train, "parallel": parallel})
+    update: dict[str, Any] = {"train": train, "parallel": parallel}
+    if settings.own:
+        own = {key.removeprefix("task."): value for key, value in settings.own}
+        update["task"] = config.task.model_copy(update=own)
+    return changed, config.model_copy(update=update)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

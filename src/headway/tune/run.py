@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
@@ -17,15 +17,15 @@ from headway.telemetry import write_json
 from headway.tune.foresee import Foresight
 from headway.tune.probe import Effort, Prober, append_line
 from headway.tune.rates import SWEEP, RateAdvice, advise_rate
-from headway.tune.record import Probe, Settings, Tuned, settings_of
+from headway.tune.record import Probe, Settings, Tuned, Value, settings_of
 from headway.tune.remember import remember_probe
 from headway.tune.search import OutOfTime, search
 from headway.tune.space import Space, make_space
 
 _LEAST_S = 3.0
 """With less left of the budget no probe is begun."""
-_FAIR_S = 45.0
-"""What a probe may take of even a small budget."""
+_FAIR_S = {"torch": 45.0, "mindspore": 150.0}
+"""What a probe may take of even a small budget; MindSpore compiles a graph for every length of a batch first."""
 
 
 class Watcher(Protocol):
@@ -33,6 +33,10 @@ class Watcher(Protocol):
 
     def begin(self, settings: Settings, number: int) -> None:
         """A probe begins."""
+        ...
+
+    def begin_rates(self) -> None:
+        """The range test of the learning rate begins."""
         ...
 
     def tick(self) -> None:
@@ -60,13 +64,26 @@ class Question:
 
     def space(self) -> Space:
         """Return what may be tried."""
-        return make_space(self.plan, self.loaded.config, self.machine, self.loaded.origins)
+        loaded = self.loaded
+        return make_space(
+            self.plan, loaded.config, self.machine, loaded.origins, framework=loaded.framework, own=self._own()
+        )
+
+    def start(self) -> Settings:
+        """Return the point at which the plan stands."""
+        return settings_of(self.plan, self.loaded.config, self._own())
+
+    def _own(self) -> Mapping[str, Sequence[Value]]:
+        choose = self.loaded.recipe.tunable
+        return choose(self.loaded.config.task, self.plan.device) if choose is not None else {}
 
 
 def tune(
     question: Question, *, start_nursery: Callable[[], Nursery], watcher: Watcher, has_rates: bool = False
-) -> tuple[Tuned, RateAdvice | None]:
+) -> tuple[Tuned, RateAdvice | Probe | None]:
     """Return the best settings found within the budget, and what the range test says of the rate if it was wanted.
+
+    The test's word is its advice, none where the loss did not fall, or the probe that failed.
 
     Raises:
         UsageError, PlanError, TrainError: nothing could be measured; the text has the reason of every probe.
@@ -86,7 +103,7 @@ def tune(
             raise OutOfTime
         watcher.begin(settings, number)
         # One point that never ends must not take the time of all others.
-        limit_s = min(max(_FAIR_S, question.budget_s / 4), left_s + _LEAST_S)
+        limit_s = min(max(_FAIR_S[question.loaded.framework], question.budget_s / 4), left_s + _LEAST_S)
         probe = prober.measure(settings, number, limit_s=min(limit_s, question.effort.limit_s))
         forecast = foresight.forecast(settings)
         probe = replace(probe, forecast_bytes=round(forecast.used_bytes) if forecast else None)
@@ -98,9 +115,7 @@ def tune(
         return probe
 
     try:
-        found = search(
-            settings_of(question.plan, question.loaded.config), question.space(), measure, foresight.rule_out
-        )
+        found = search(question.start(), question.space(), measure, foresight.rule_out)
         advice = _test_rates(prober, found, watcher) if has_rates else None
     finally:
         prober.close()
@@ -110,12 +125,12 @@ def tune(
 
 def probe_plan(question: Question, *, start_nursery: Callable[[], Nursery], watcher: Watcher) -> list[Probe]:
     """Time the plan itself and a second micro-batch, so that the next forecast stands on measured steps."""
-    start = settings_of(question.plan, question.loaded.config)
+    start = question.start()
     sizes = [int(size) for size in question.space().values["micro_batch"]]
     below = [size for size in sizes if size < start.micro_batch]
     above = [size for size in sizes if size > start.micro_batch]
     second = below[-1] if below else above[0] if above else None
-    points = [start] if second is None else [replace(start, micro_batch=second), start]
+    points = [start] if second is None else [start, replace(start, micro_batch=second)]
     prober, found = _make_prober(question, start_nursery, watcher), []
     try:
         for number, point in enumerate(points, 1):
@@ -145,13 +160,14 @@ def _make_prober(question: Question, start_nursery: Callable[[], Nursery], watch
     )
 
 
-def _test_rates(prober: Prober, found: Tuned, watcher: Watcher) -> RateAdvice | None:
+def _test_rates(prober: Prober, found: Tuned, watcher: Watcher) -> RateAdvice | Probe | None:
     number = len(found.probes) + 1
-    watcher.begin(found.best.settings, number)
+    watcher.begin_rates()
     curve = prober.sweep(found.best.settings, number, SWEEP)
     if isinstance(curve, Probe):
-        watcher.end(curve)
-        return None
+        if curve.ending == "interrupted":
+            raise KeyboardInterrupt
+        return curve
     append_line(prober.place / "tune.jsonl", {"number": number, "lr_range": curve})
     return advise_rate(curve)
 

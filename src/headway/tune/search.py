@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from headway.errors import HeadwayError, PlanError, TrainError, UsageError
 from headway.messages import say
-from headway.tune.record import KEYS, Probe, Settings, Skip, Tuned, Value
+from headway.tune.record import Probe, Settings, Skip, Tuned, Value
 from headway.tune.space import Space
 
 _BETTER = 1.02
@@ -49,7 +49,7 @@ class _Search:
         best: Probe | None = None
         try:
             best = self._find_footing()
-            for axis in KEYS:
+            for axis in self._space.values:
                 best = self._improve(axis, best)
         except OutOfTime:
             is_cut = True
@@ -81,7 +81,9 @@ class _Search:
             self._is_memory_short = True
             return self._shrink()
         plain = replace(self._start, compile=False, workers=0)
-        for point in (plain, replace(plain, threads=1)):  # threads of a busy machine wait for each other
+        # Threads of a busy machine wait for each other; and a graph may take longer to compile than a probe may last.
+        others = [self._start.moved(axis, value) for axis, _ in self._start.own for value in self._space.values[axis]]
+        for point in (plain, replace(plain, threads=1), *others):
             if self._may(point):
                 probe = self._try(point)
                 if probe.is_ok:
@@ -102,7 +104,7 @@ class _Search:
         return None
 
     def _may(self, settings: Settings) -> bool:
-        return all(settings.value(axis) in self._space.values[axis] for axis in KEYS)
+        return all(settings.value(axis) in values for axis, values in self._space.values.items())
 
     # --- one axis ---
 
@@ -142,6 +144,8 @@ class _Search:
         if axis == "prefetch" and best.settings.workers == 0:
             return Skip(axis=axis, value=0, code="tune/skip-no-workers")
         if axis == "prefetch" and share is not None and share < _WAITS:
+            return Skip(axis=axis, value=0, code="tune/skip-no-wait", facts={"share": f"{share:.1%}"})
+        if axis.endswith(".prefetch") and share is not None and share < _WAITS:
             return Skip(axis=axis, value=0, code="tune/skip-no-wait", facts={"share": f"{share:.1%}"})
         return None
 

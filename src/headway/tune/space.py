@@ -11,13 +11,15 @@ from pathlib import Path
 from headway.config import RunConfig
 from headway.machine import MachineReport
 from headway.plan import Plan
-from headway.tune.record import KEYS, Settings, Skip, Value, settings_of
+from headway.tune.record import Settings, Skip, Value, key_of, settings_of
 
 _RATIO = 1.9
 """Micro-batches closer than this are not both tried: their rates differ by less than a probe can tell."""
 _BF16_UNITS = ("amx_bf16", "avx512_bf16", "bf16")
 """Flags of CPUs that multiply bf16 themselves; elsewhere it is emulated and slower."""
 _MOST_WORKERS = 8
+_TORCH_ONLY = ("precision", "activation_checkpoint", "compile", "workers", "prefetch")
+"""What MindSpore's engine does not read; a recipe names what stands in their place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,20 +36,35 @@ class Space:
 
 
 def make_space(
-    plan: Plan, config: RunConfig, machine: MachineReport, origins: Mapping[str, str], *, cpuinfo: str | None = None
+    plan: Plan,
+    config: RunConfig,
+    machine: MachineReport,
+    origins: Mapping[str, str],
+    *,
+    framework: str = "torch",
+    own: Mapping[str, Sequence[Value]] | None = None,
+    cpuinfo: str | None = None,
 ) -> Space:
-    """Return what can be tried; what somebody typed on the command line stays as it is.
+    """Return what can be tried; what somebody typed or set in the environment stays as it is.
 
     Args:
+        own: keys of the recipe's own section, to the values worth trying.
         cpuinfo: what the kernel says of the CPU; none: it is read.
     """
-    start = settings_of(plan, config)
+    start = settings_of(plan, config, own or ())
     skips: list[Skip] = []
     values: dict[str, tuple[Value, ...]] = {}
-    for axis, key in KEYS.items():
-        found = _values(axis, plan, machine, start, skips, cpuinfo)
+    for axis in start.axes():
+        key = key_of(axis)
+        if own is not None and axis in own:
+            found: tuple[Value, ...] = tuple(own[axis])
+            found = found if start.value(axis) in found else (start.value(axis), *found)
+        elif framework != "torch" and axis in _TORCH_ONLY:
+            found = (start.value(axis),)
+        else:
+            found = _values(axis, plan, machine, start, skips, cpuinfo)
         typed = [key, "batch.accumulation", "batch.all_devices"] if axis == "micro_batch" else [key]
-        if any(origins.get(one, "").startswith("command line") for one in typed):
+        if any(origins.get(one, "").startswith(("command line", "environment")) for one in typed):
             skips.extend(_fixed(axis, found, start))
             found = (start.value(axis),)
         values[axis] = found

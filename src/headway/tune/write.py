@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedMap
 
-from headway.config import LoadedConfig, RunConfig
+from headway.config import FORMS, LoadedConfig, Recipe, RunConfig, edit_config
 from headway.errors import ConfigError, UsageError
 from headway.plan import Plan
-from headway.tune.record import KEYS, Settings, Value
+from headway.tune.record import Settings, Value, key_of
+from headway.tune.space import Space
 
 YAML_ENDINGS = (".yaml", ".yml")
 
@@ -22,8 +24,8 @@ YAML_ENDINGS = (".yaml", ".yml")
 def list_changes(best: Settings, start: Settings, plan: Plan, config: RunConfig) -> dict[str, Value]:
     """Return dotted keys and their new values; the batch in the numbers the config itself speaks in."""
     changes: dict[str, Value] = {
-        key: best.value(axis)
-        for axis, key in KEYS.items()
+        key_of(axis): best.value(axis)
+        for axis in best.axes()
         if axis != "micro_batch" and best.value(axis) != start.value(axis)
     }
     if "parallel.workers" in changes and config.parallel.all_workers is not None:
@@ -41,55 +43,22 @@ def list_changes(best: Settings, start: Settings, plan: Plan, config: RunConfig)
 
 def refuse_unwritable(source: str | None, target: Path | None) -> None:
     """Refuse before the search what could not be written after it."""
-    if target is not None and target.suffix.lower() not in YAML_ENDINGS:
+    if target is not None and target.suffix.lower() not in YAML_ENDINGS and str(target) != source:
         raise UsageError("tune/target-not-yaml", path=target)
-    if target is None and source is not None and Path(source).suffix.lower() not in YAML_ENDINGS:
-        raise UsageError("tune/source-not-yaml", path=source, near=Path(source).with_suffix(".yaml"))
 
 
-def edit_yaml(text: str, changes: Mapping[str, Value], names: Mapping[str, str]) -> str:
-    """Return the text with the values changed or added.
-
-    Args:
-        names: dotted key to the guide's own name, where the file uses that.
-    """
-    yaml = _yaml(text)
-    tree = yaml.load(text)
-    if tree is None:
-        tree = CommentedMap()
-    for key, value in changes.items():
-        _set(tree, names.get(key, key).split("."), key.split("."), value)
-    out = io.StringIO()
-    yaml.dump(tree, out)
-    return out.getvalue()
+def edit_file(path: Path, changes: Mapping[str, Value], recipe: Recipe) -> bytes:
+    """Return what a config file would hold with the values changed; its byte order mark and line ends stay."""
+    content = path.read_bytes()
+    mark = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
+    text = content.removeprefix(mark).decode("utf-8")
+    return mark + edit_config(text, FORMS[path.suffix.lower()], changes, recipe).encode("utf-8")
 
 
-def _yaml(text: str) -> YAML:
-    yaml = YAML(typ="rt")
-    yaml.preserve_quotes = True
-    yaml.width = 1 << 16
-    indents = [len(line) - len(line.lstrip(" ")) for line in text.splitlines() if line.startswith(" ")]
-    step = min((indent for indent in indents if indent), default=2)
-    yaml.indent(mapping=step, sequence=step + 2, offset=step)
-    return yaml
-
-
-def _set(tree: Any, path: list[str], plain: list[str], value: Value) -> None:
-    """Set a value where the file has the key already, under the guide's name or ours; else add ours."""
-    spots = [spot for words in (path, plain) for spot in (words, [".".join(words)])]
-    for words in spots:
-        at = tree
-        for word in words[:-1]:
-            at = at.get(word) if isinstance(at, dict) else None
-        if isinstance(at, dict) and words[-1] in at:
-            at[words[-1]] = value
-            return
-    at = tree
-    for word in plain[:-1]:
-        if not isinstance(at.get(word), dict):
-            at[word] = CommentedMap()
-        at = at[word]
-    at[plain[-1]] = value
+def rehearse_changes(space: Space, start: Settings, plan: Plan, config: RunConfig) -> list[dict[str, Value]]:
+    """Return one set of changes for every axis that a search may move, so that each can be tried on the file first."""
+    moved = {axis: [value for value in values if value != start.value(axis)] for axis, values in space.values.items()}
+    return [list_changes(start.moved(axis, values[0]), start, plan, config) for axis, values in moved.items() if values]
 
 
 def compose(loaded: LoadedConfig, changes: Mapping[str, Value]) -> str:
@@ -102,9 +71,9 @@ def compose(loaded: LoadedConfig, changes: Mapping[str, Value]) -> str:
         at: Any = values
         for word in key.split("."):
             at = at[word]
-        _set(tree, key.split("."), key.split("."), at)
+        _set(tree, key.split("."), at)
     for key, value in changes.items():
-        _set(tree, key.split("."), key.split("."), value)
+        _set(tree, key.split("."), value)
     yaml = YAML()
     yaml.width = 1 << 16
     out = io.StringIO()
@@ -112,20 +81,37 @@ def compose(loaded: LoadedConfig, changes: Mapping[str, Value]) -> str:
     return out.getvalue()
 
 
-def write_checked(path: Path, text: str, check: Callable[[Path], str]) -> None:
-    """Put a file in place once it has been read back and gives what was measured.
+def _set(tree: dict[str, Any], words: list[str], value: Any) -> None:
+    for word in words[:-1]:
+        tree = tree.setdefault(word, {})
+    tree[words[-1]] = value
+
+
+def write_checked(path: Path, content: bytes, check: Callable[[Path], str]) -> None:
+    """Put a file in place, whole or not at all, once it has been read back and gives what was measured.
 
     Args:
         check: reads a file and returns what is wrong with it, or nothing.
     """
-    part = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
-    try:
-        part.write_text(text, encoding="utf-8")
+    with written_beside(path, content) as part:
         wrong = check(part)
         if wrong:
             raise ConfigError("tune/not-written", path=path, why=wrong)
         if path.exists():
             part.chmod(path.stat().st_mode & 0o777)
         part.replace(path.resolve())
+
+
+@contextmanager
+def written_beside(path: Path, content: bytes) -> Iterator[Path]:
+    """Keep a new text in a hidden file beside the old one for a while: there it is read, and from there it can move."""
+    real = path.resolve()
+    part = real.with_name(f".{real.stem}.{os.getpid()}{path.suffix}")
+    try:
+        with part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        yield part
     finally:
         part.unlink(missing_ok=True)

@@ -6,8 +6,8 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from headway.config import flatten
 from headway.telemetry import RunDir, RunState, list_runs, read_record, run_state
 
 _NOT_SETTINGS = ("out", "name", "lang")
@@ -67,14 +67,3 @@ def _settings(run: RunDir) -> dict[str, str]:
         for key, value in flat.items()
         if key not in _NOT_SETTINGS and not key.startswith(_NOT_SECTIONS)
     }
-
-
-def flatten(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested sections as dotted keys. Any: values of many types."""
-    flat: dict[str, Any] = {}
-    for key, value in data.items():
-        if isinstance(value, dict) and value:
-            flat.update(flatten(value, f"{prefix}{key}."))
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat

@@ -55,7 +55,12 @@ REFUSED = {
     ("train", "--depht=4"): ("config/unknown-key-near", "type: depth=4"),
     ("plan", "--depht=4"): ("config/unknown-key-near", "type: depth=4"),
     ("config", "show", "--depht=4"): ("config/unknown-key-near", "type: depth=4"),
-    ("train", "nanocht"): ("recipes/unknown", "nanochat"),
+    ("train", "nanocht"): ("recipes/unknown-near", "type nanochat"),
+    ("train", "nope"): ("recipes/unknown", "type one of these"),
+    ("ckpt", "list", "--out", "none"): ("telemetry/no-runs", "none"),
+    ("ckpt", "list", "--runs", "none"): ("telemetry/no-runs", "none"),
+    ("report", "--runs", "none"): ("telemetry/no-runs", "none"),
+    ("ckpt", "export", "--runs", "none", "--to", "x"): ("telemetry/no-runs", "none"),
 }
 
 

@@ -40,15 +40,16 @@ def test_a_dry_run_shows_the_space_and_starts_nothing(capsys):
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("run.toml",), "tune/source-not-yaml"),
+        (("run.py",), "tune/source-unwritable"),
         ((TINY, "--write-to", "new.json"), "tune/target-not-yaml"),
         ((TINY, "--budget", "soon"), "tune/budget-unreadable"),
     ],
 )
 def test_what_cannot_end_well_is_refused_at_once(capsys, words, text):
-    Path("run.toml").write_text(f'recipe = "{TINY}"\n')
+    Path("run.py").write_text(f'recipe = "{TINY}"\nbatch = {{"per_device": 2 * 2, "total": 16}}\n')
     code, out, err = run(capsys, "tune", *words)
     assert code == 2 and out == "" and text in err
+    assert not Path("runs/tune").exists() and Path("run.py").read_text().endswith('"total": 16}\n')
 
 
 @pytest.fixture
@@ -81,6 +82,28 @@ def test_the_winner_is_written_and_the_next_command_said(capsys, found):
         f"recipe: {TINY}  # tiny\nbatch: {{total: 16, per_device: 8}}\nparallel: {{cpus: 1}}\n"
     )
     assert "2.00× the start" in err and "lr.base=0.005" in err
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "run.json",
+            f'{{"recipe": "{TINY}", // tiny\n "batch": {{"total": 16, "per_device": 4}}, "parallel.cpus": 1}}\n',
+        ),
+        ("run.toml", f'recipe = "{TINY}"  # tiny\nparallel.cpus = 1\n[batch]\nper_device = 4\ntotal = 16 # all\n'),
+        ("run.py", f'recipe = "{TINY}"  # tiny\ncpus = 1\nbatch = {{"total": 16, "per_device": 4}}\n'),
+    ],
+)
+def test_every_format_is_changed_in_place(capsys, found, name, text):
+    Path(name).write_text(text)
+    code, out, _ = run(capsys, "tune", name, "parallel.threads=1")
+    assert code == 0 and out == f"next: headway train {name} parallel.threads=1\n"
+    assert Path(name).read_text().splitlines() == [
+        line.replace('"per_device": 4', '"per_device": 8').replace("per_device = 4", "per_device = 8")
+        for line in text.splitlines()
+    ]
+    assert [path.name for path in Path().iterdir() if path.is_file()] == [name]
 
 
 def test_json_is_one_object_with_every_probe(capsys, found):

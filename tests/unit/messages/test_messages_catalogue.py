@@ -41,6 +41,7 @@ COMPUTED = {
     "tune/ending-": "how a probe ended, by the record's names",
     "ui/ago-": "units of time, in a loop",
     "ui/phase-": "phases of a rank, by the heartbeat's names",
+    "ui/compare-": "columns of a table, in a loop",
     "ui/runs-": "columns of a table, in a loop",
     "ui/state-": "states of a run",
     "ui/watch-": "rows of a table, in a loop",

@@ -84,3 +84,10 @@ def test_the_plan_tells_time_by_earlier_runs_and_says_so(tmp_path, monkeypatch):
     assert row.origin_code == "plan/from-run"
     assert after.forecast is not None and after.forecast["time_source"] == "run"
     assert after.forecast["step_s"] == pytest.approx(1.0)
+
+
+def test_a_step_that_was_timed_is_expected_to_take_that_long_again():
+    _, plan = planned("batch.per_device=8")
+    # The other size splits its time otherwise; its half must not replace this one's.
+    found = expect([seen(8, micro_s=0.3, fixed_s=0.2), seen(4, micro_s=0.25, fixed_s=0.0)], plan)
+    assert found is not None and found.step_s == pytest.approx(0.5)

@@ -10,10 +10,11 @@ import zipfile
 import pytest
 
 from headway.errors import ConfigError, UsageError
+from headway.recipes import guided
 from headway.recipes.atlas import guided as commands
 from headway.recipes.atlas.guide_files import NOTE, find_source, read_note
 from headway.recipes.atlas.guide_lines import Shape, setup_lines
-from headway.recipes.atlas.guide_options import Asked, changed_words, choose_words, read_flags
+from headway.recipes.atlas.guide_options import OF_RUN, Asked, choose_words, read_flags
 from headway.recipes.atlas.rollcall import call_roll, is_by_hand, read_seat
 from headway.recipes.project import make_project
 
@@ -91,7 +92,7 @@ def test_episodes_in_the_project_are_used_and_otherwise_the_scripted_ones(projec
 
 def test_going_on_takes_over_what_the_file_says_now_of_length_and_pace(project):
     before, now = _choose().load(), _choose("training.num_epochs=60", ranks=4).load()
-    assert sorted(changed_words(before, now)) == ["parallel.cpus=4", "train.epochs=60.0"]
+    assert sorted(guided.changed_words(before, now, OF_RUN)) == ["parallel.cpus=4", "train.epochs=60.0"]
 
 
 def test_a_missing_config_is_named_with_those_that_are_there(project):

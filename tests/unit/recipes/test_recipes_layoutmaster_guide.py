@@ -11,10 +11,10 @@ import pytest
 
 from headway.config import SaveConfig, load_config
 from headway.errors import UsageError
-from headway.recipes import find_recipe
+from headway.recipes import find_recipe, guided
 from headway.recipes.layoutmaster.guide_files import find_source
 from headway.recipes.layoutmaster.guide_lines import GuideLines, Setup
-from headway.recipes.layoutmaster.guide_options import changed_words, choose_words, read_flags
+from headway.recipes.layoutmaster.guide_options import choose_words, read_flags
 from headway.recipes.layoutmaster.section import QWEN
 from headway.telemetry import RunDir
 
@@ -81,8 +81,8 @@ def test_a_word_of_the_command_line_beats_the_file(config, is_full):
 def test_resuming_hands_on_only_what_the_file_says_now_and_did_not_before(config):
     before = load(choose_words(config, [], is_full=False))
     now = load(choose_words(config, ["training.num_epochs=200", "optimizer.betas=[0.9,0.95]"], is_full=False))
-    assert changed_words(before, now) == ["task.betas=[0.9, 0.95]", "train.epochs=200.0"]
-    assert changed_words(before, before) == []
+    assert guided.changed_words(before, now) == ["task.betas=[0.9, 0.95]", "train.epochs=200.0"]
+    assert guided.changed_words(before, before) == []
 
 
 def make_lines(tmp_path, *, every_epochs=None):

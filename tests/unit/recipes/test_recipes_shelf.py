@@ -33,8 +33,17 @@ def test_every_built_in_name_has_a_recipe_of_that_name():
 def test_an_unknown_name_is_refused_with_the_nearest_one():
     with pytest.raises(UsageError) as refused:
         find_recipe("nanochta")
-    assert refused.value.code == "recipes/unknown"
+    assert refused.value.code == "recipes/unknown-near"
     assert "nanochat" in refused.value.hint()
+
+
+@pytest.mark.parametrize("name", ["nope", "x", "run", ""])
+def test_a_name_like_no_other_gets_the_list_and_no_guess(name):
+    with pytest.raises(UsageError) as refused:
+        find_recipe(name or "?")
+    assert refused.value.code == "recipes/unknown"
+    assert not any(known in refused.value.hint() for known in RECIPES)
+    assert all(known in refused.value.text() for known in RECIPES)
 
 
 def test_a_folder_is_a_recipe_whose_task_imports_by_name(tmp_path):

@@ -179,3 +179,17 @@ def test_a_budget_without_a_single_probe_says_so():
 
 def test_every_axis_is_searched():
     assert set(KEYS) == {*SPACE.values}
+
+
+def test_a_start_that_never_ends_is_left_by_a_recipes_own_key():
+    start = replace(START, own=(("task.graph_mode", True),))
+    space = Space(values={**dict.fromkeys(KEYS), "task.graph_mode": (True, False)}, skips=())
+    space = replace(space, values={axis: space.values[axis] or (start.value(axis),) for axis in start.axes()})
+
+    def measure(settings, number):
+        is_graph = settings.value("task.graph_mode")
+        ending = {"ending": "too-slow", "code": "tune/probe-late", "facts": {"took": "1 s"}}
+        return Probe(number=number, settings=settings, **(ending if is_graph else {"ending": "ok", "samples_s": 2.0}))
+
+    found = search(start, space, measure, never)
+    assert found.best.settings.words(start) == "task.graph_mode=false" and found.gain is None

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from fakes.machines import machine
 from headway.config import load_config
 from headway.plan import make_plan
 from headway.recipes import find_recipe
-from headway.tune import make_space
+from headway.tune import Question, list_changes, make_space
+from headway.tune.record import apply_settings
 
 
 def space(*words: str, cpuinfo: str = "flags : sse2", cores: int = 8):
@@ -40,3 +43,39 @@ def test_threads_and_workers_stay_within_the_cores_of_a_rank():
     found = space("parallel.cpus=2")
     assert max(found.values["threads"]) == 4
     assert found.values["workers"] == (0, 1, 2, 4)
+
+
+def mindspore(*words: str):
+    fixed = ["recipe=tfnet", "batch.total=8", *words]
+    loaded = load_config(None, recipe=find_recipe, overrides=fixed, environ={})
+    there = machine(cores=2)
+    plan = make_plan(loaded, there, loaded.recipe)
+    return Question(loaded=loaded, machine=there, plan=plan, place=Path(), budget_s=60.0)
+
+
+def test_mindspore_is_searched_over_what_its_engine_reads():
+    found = mindspore().space()
+    assert found.values["task.graph_mode"] == (True, False) and found.values["task.prefetch"] == (0, 2, 4)
+    assert all(len(found.values[axis]) == 1 for axis in ("precision", "compile", "activation_checkpoint", "workers"))
+    assert len(found.values["threads"]) > 1 and "task.amp_level" not in found.values
+    typed = mindspore("task.graph_mode=true").space()
+    assert typed.values["task.graph_mode"] == (True,) and "tune/skip-typed" in {one.code for one in typed.skips}
+    assert not {"task.graph_mode", "task.prefetch"} & set(mindspore("task.framework=torch").space().values)
+
+
+def test_a_recipes_own_key_is_moved_typed_and_applied_like_any_other():
+    asked = mindspore()
+    start = asked.start()
+    moved = start.moved("task.graph_mode", False)
+    assert moved.words(start) == "task.graph_mode=false" and moved.value("task.prefetch") == 2
+    _, config = apply_settings(moved, asked.plan, asked.loaded.config)
+    assert config.task.graph_mode is False and asked.loaded.config.task.graph_mode is True
+    assert list_changes(moved, start, asked.plan, config) == {"task.graph_mode": False}
+
+
+def test_half_precision_is_tried_where_the_device_has_it():
+    recipe = find_recipe("tfnet")
+    section = recipe.section()
+    assert recipe.tunable is not None and recipe.tunable(section, "cuda")["task.amp_level"] == ("O0", "O2")
+    sunk = section.model_copy(update={"data_sink": True})
+    assert set(recipe.tunable(sunk, "cpu")) == set()

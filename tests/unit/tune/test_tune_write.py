@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from headway.config import load_config
 from headway.errors import ConfigError, UsageError
 from headway.plan import make_plan
 from headway.recipes import find_recipe
-from headway.tune import compose, edit_yaml, list_changes, read_budget, refuse_unwritable, settings_of, write_checked
+from headway.tune import compose, edit_file, list_changes, read_budget, refuse_unwritable, settings_of, write_checked
 
 TEXT = """\
 # my run
@@ -25,24 +26,54 @@ train: {steps: 200}
 """
 
 
-def test_comments_order_and_indent_stay():
-    text = edit_yaml(TEXT, {"batch.per_device": 16, "train.compile": True, "parallel.workers": 2}, {})
+def edit(path, text, changes, recipe="nanochat"):
+    path.write_bytes(text.encode())
+    return edit_file(path, changes, find_recipe(recipe)).decode()
+
+
+def test_comments_order_and_indent_stay(tmp_path):
+    changes = {"batch.per_device": 16, "train.compile": True, "parallel.workers": 2}
     assert (
-        text
+        edit(tmp_path / "run.yaml", TEXT, changes)
         == TEXT.replace("per_device: 8", "per_device: 16").replace("{steps: 200}", "{steps: 200, compile: true}")
         + "parallel:\n    workers: 2\n"
     )
 
 
-def test_the_guides_own_name_is_kept():
-    text = edit_yaml(
-        "device_batch_size: 8  # a GPU\n", {"batch.per_device": 4}, {"batch.per_device": "device_batch_size"}
-    )
-    assert text == "device_batch_size: 4  # a GPU\n"
+def test_the_mark_at_the_start_and_the_line_ends_stay(tmp_path):
+    text = '\ufeff{\r\n  "recipe": "nanochat", // small\r\n  "device_batch_size": 8\r\n}\r\n'
+    changed = edit(tmp_path / "run.jsonc", text, {"batch.per_device": 16})
+    assert changed == text.replace("8", "16")
 
 
-def test_dotted_keys_at_the_top_are_found():
-    assert edit_yaml("batch.per_device: 8\n", {"batch.per_device": 4}, {}) == "batch.per_device: 4\n"
+@pytest.mark.parametrize(
+    ("recipe", "name", "old", "changes"),
+    [
+        ("nanochat", "configs/dual_gpu/balanced.py", "device_batch_size = ", {"batch.per_device": 6}),
+        ("tfnet", "configs/gpu_config.json", '"batch_size": ', {"batch.per_device": 6}),
+        ("atlas", "atlas/configs/train_config.yaml", "batch_size: ", {"batch.per_device": 6}),
+    ],
+)
+def test_the_guides_own_files_change_in_one_place(tmp_path, recipe, name, old, changes):
+    place = Path(str(files("headway.recipes"))) / recipe / "guide" / name
+    text = place.read_text(encoding="utf-8")
+    changed = edit(tmp_path / place.name, text, changes, recipe)
+    pairs = [(was, now) for was, now in zip(text.splitlines(), changed.splitlines(), strict=True) if was != now]
+    assert len(pairs) == 1 and f"{old}6" in pairs[0][1] and old in pairs[0][0]
+
+
+def test_layoutmasters_total_stays_and_the_micro_batch_is_added(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text('{\n  "recipe": "layoutmaster",\n  "data": {"batch_size": 32},\n  "parallel": {"cpus": 2}\n}\n')
+    loaded = load_config(path, recipe=find_recipe)
+    plan = make_plan(loaded, machine(), loaded.recipe)
+    start = settings_of(plan, loaded.config)
+    changes = list_changes(replace(start, micro_batch=4), start, plan, loaded.config)
+    path.write_bytes(edit_file(path, changes, loaded.recipe))
+    assert '"data": {"batch_size": 32}' in path.read_text()
+    again = load_config(path, recipe=find_recipe)
+    now = make_plan(again, machine(), again.recipe)
+    assert (now.batch_samples, now.micro_batch) == (32, 4)
 
 
 def test_the_batch_is_written_in_the_numbers_the_config_speaks_in():
@@ -70,7 +101,7 @@ def test_a_file_that_reads_back_as_something_else_is_left_alone(tmp_path):
     path = tmp_path / "run.yaml"
     path.write_text(TEXT)
     with pytest.raises(ConfigError) as refused:
-        write_checked(path, "recipe: other\n", lambda _: "batch.per_device=8 ≠ 16")
+        write_checked(path, b"recipe: other\n", lambda _: "batch.per_device=8 ≠ 16")
     assert path.read_text() == TEXT and "≠ 16" in refused.value.text()
     assert list(tmp_path.iterdir()) == [path]
 
@@ -85,12 +116,11 @@ def test_a_new_file_has_what_was_set_and_nothing_else(tmp_path):
     assert "ema" not in text
 
 
-def test_formats_that_cannot_be_written_are_refused_before_the_search():
-    with pytest.raises(UsageError, match="tune/source-not-yaml"):
-        refuse_unwritable("run.toml", None)
+def test_a_new_file_is_yaml_or_refused_before_the_search():
     with pytest.raises(UsageError, match="tune/target-not-yaml"):
         refuse_unwritable("run.toml", Path("new.json"))
     refuse_unwritable("run.toml", Path("new.yaml"))
+    refuse_unwritable("run.toml", None)
     refuse_unwritable(None, None)
 
 

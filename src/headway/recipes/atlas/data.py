@@ -19,8 +19,8 @@ from typing import Any
 from headway.errors import CheckError
 from headway.messages import say as line
 from headway.recipes.atlas.find import find_language, find_vggt
-from headway.recipes.atlas.install import install, lock
 from headway.recipes.atlas.section import AtlasSection
+from headway.recipes.install import hold, install
 from headway.units import count
 
 FORMAT = 1
@@ -141,8 +141,7 @@ def _index(section: AtlasSection, say: Say) -> Index:
     if found is not None:
         return found[1]
     try:
-        cache.mkdir(parents=True, exist_ok=True)
-        with lock(cache / ".prepare.lock", on_wait=lambda: say(line("atlas/waiting", folder=cache))):
+        with hold(cache, say):
             return _make(section, say)
     except OSError as err:
         raise CheckError("atlas/cannot-write", folder=cache, why=err.strerror or err) from err

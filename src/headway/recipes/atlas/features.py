@@ -26,9 +26,9 @@ from headway.engine.snapshot import hash_frozen
 from headway.engine.task import Ids
 from headway.messages import say
 from headway.recipes.atlas.data import cache_dir
-from headway.recipes.atlas.install import lock, sync, sync_tree
 from headway.recipes.atlas.model import see
 from headway.recipes.atlas.section import AtlasSection
+from headway.recipes.install import lock, sync, sync_tree
 from headway.units import count
 
 FORMAT = 1

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from headway.config import LoadedConfig, RunConfig
 from headway.errors import UsageError
@@ -25,7 +23,7 @@ _SMALL = (
     "parallel.workers=0",
 )
 """What of the guide's file describes the guide's model and machine; all its other numbers hold at every size."""
-_OF_RUN = ("batch.", "ema.", "eval.", "guard.", "lr.", "optimizer.", "parallel.", "save.", "train.")
+OF_RUN = ("batch.", "ema.", "eval.", "guard.", "lr.", "optimizer.", "parallel.", "save.", "train.")
 """What may be other when a run goes on than when it began; model and data may not."""
 
 
@@ -131,28 +129,3 @@ def _rate_words(loaded: LoadedConfig, factor: float, ranks: int) -> list[str]:
     if not fits:
         return ["lr.scaling=none", f"lr.base={config.lr.base * factor!r}"]
     return [f"lr.base_batch={base}", f"lr.scaling={fits[0]}"]
-
-
-def changed_words(before: RunConfig, now: RunConfig) -> list[str]:
-    """Return what the file says now of the run's length and pace, and did not say when the run began."""
-    old, new = _flatten(before), _flatten(now)
-    return [
-        f"{key}={value if isinstance(value, str) else json.dumps(value)}"
-        for key, value in new.items()
-        if key.startswith(_OF_RUN) and old.get(key) != value
-    ]
-
-
-def _flatten(config: RunConfig) -> dict[str, Any]:
-    """Return every value by its dotted key. Any: values of many types."""
-    found: dict[str, Any] = {}
-
-    def walk(prefix: str, table: dict[str, Any]) -> None:
-        for name, value in table.items():
-            if isinstance(value, dict):
-                walk(f"{prefix}{name}.", value)
-            else:
-                found[f"{prefix}{name}"] = value
-
-    walk("", config.model_dump(mode="json"))
-    return found

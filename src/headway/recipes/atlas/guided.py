@@ -14,7 +14,7 @@ from headway.messages import say
 from headway.recipes import find_recipe, guided
 from headway.recipes.atlas.guide_files import BEST, Source, find_source, read_note
 from headway.recipes.atlas.guide_lines import GuideLines
-from headway.recipes.atlas.guide_options import changed_words, choose_words, read_flags
+from headway.recipes.atlas.guide_options import OF_RUN, choose_words, read_flags
 from headway.recipes.atlas.rollcall import call_roll, is_by_hand
 from headway.recipes.launched import lead_or_follow
 
@@ -69,7 +69,7 @@ def train(argv: Sequence[str], ranks: int, log: guided.GuideLog) -> int:
 
 
 def _changes(source: Source, config: RunConfig) -> list[str]:
-    return changed_words(load_config(source.run.config, recipe=find_recipe).config, config)
+    return guided.changed_words(load_config(source.run.config, recipe=find_recipe).config, config, OF_RUN)
 
 
 def _set_aside(folder: Path, source: Source | None) -> None:

@@ -10,19 +10,16 @@ them without one refuses. Neither numpy nor pillow is imported when all is ready
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
-import os
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from headway.errors import CheckError
 from headway.messages import say as line
+from headway.recipes.install import hold, install
 from headway.recipes.layoutmaster.poster import json_of, list_posters
 from headway.recipes.layoutmaster.section import QWEN, LayoutMasterSection
 from headway.units import size
@@ -143,7 +140,7 @@ def prepare(section: LayoutMasterSection, say: Say) -> dict[str, int]:
 def _prepare_locked(section: LayoutMasterSection, say: Say) -> Index:
     base = base_dir(section)
     try:
-        with _lock(base, say):
+        with hold(base, say):
             # Another process may have finished while this one waited.
             return find_index(section) or _make(section, say)
     except OSError as err:
@@ -164,7 +161,7 @@ def _make(section: LayoutMasterSection, say: Say) -> Index:
     posters = list_posters(base)
     mark = fingerprint(section, posters)
     ready = base / _PREPARED / mark
-    _install(ready, lambda temp: build.write_arrays(section, posters, temp, mark=mark))
+    install(ready, lambda temp: build.write_arrays(section, posters, temp, mark=mark))
     index = _read_index(ready)
     assert index is not None, "the builder writes index.json"
     taken = size(sum(file.stat().st_size for file in ready.iterdir()))
@@ -177,47 +174,6 @@ def _num_synthetic(base: Path) -> int:
     """Return how many posters the synthetic set of a folder has when complete; 1 where there is no such set yet."""
     mark = base / SYNTHETIC_MARK
     return int(json.loads(mark.read_text(encoding="utf-8"))["posters"]) if mark.exists() else 1
-
-
-def _install(folder: Path, fill: Callable[[Path], object]) -> None:
-    """Fill a temporary folder, make it durable, then give it its name in one step."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    # The lock is held, so what a killed process left behind is nobody's.
-    for left in folder.parent.glob("*.tmp-*"):
-        shutil.rmtree(left)
-    temp = folder.with_name(f"{folder.name}.tmp-{os.getpid()}")
-    temp.mkdir()
-    try:
-        fill(temp)
-        for file in temp.iterdir():
-            _sync(file)
-        _sync(temp)
-        temp.rename(folder)
-    except BaseException:
-        shutil.rmtree(temp, ignore_errors=True)
-        raise
-    _sync(folder.parent)
-
-
-def _sync(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-@contextmanager
-def _lock(base: Path, say: Say) -> Iterator[None]:
-    """Hold the data folder against other preparers; the kernel lets go when the holder dies."""
-    base.mkdir(parents=True, exist_ok=True)
-    with (base / ".prepare.lock").open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say(line("layoutmaster/waiting", folder=base))
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def index_json(index: Index) -> str:

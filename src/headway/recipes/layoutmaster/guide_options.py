@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from headway.config import LoadedConfig, RunConfig
+from headway.config import LoadedConfig, RunConfig, flatten, write_word
 from headway.errors import UsageError
 from headway.recipes import guided
 from headway.recipes.layoutmaster.data import base_dir
@@ -74,7 +72,7 @@ def choose_words(config: Path, words: Sequence[str], *, is_full: bool) -> list[s
         own += ["eval.every=0", f"eval.every_epochs={loaded.config.save.every_epochs:g}"]
     if is_full:
         return [str(config), "recipe=layoutmaster", *own, *words]
-    values = flatten(loaded.config)
+    values = flatten(loaded.config.model_dump(mode="json"))
     kept = [
         write_word(key, values[key])
         for key, origin in loaded.origins.items()
@@ -91,29 +89,3 @@ def _length(config: RunConfig) -> list[str]:
 
 def _holds_here(key: str, loaded: LoadedConfig) -> bool:
     return key != "task.data_dir" or bool(list_posters(base_dir(loaded.config.task)))
-
-
-def changed_words(before: RunConfig, now: RunConfig) -> list[str]:
-    """Return what the file says now and did not say when the run began."""
-    old, new = flatten(before), flatten(now)
-    return [write_word(key, value) for key, value in new.items() if key not in old or old[key] != value]
-
-
-def flatten(config: RunConfig) -> dict[str, Any]:
-    """Return every value by its dotted key. Any: values of many types."""
-    found: dict[str, Any] = {}
-
-    def walk(prefix: str, table: dict[str, Any]) -> None:
-        for name, value in table.items():
-            if isinstance(value, dict):
-                walk(f"{prefix}{name}.", value)
-            else:
-                found[f"{prefix}{name}"] = value
-
-    walk("", config.model_dump(mode="json"))
-    return found
-
-
-def write_word(key: str, value: Any) -> str:
-    """Return a value as a word of the command line. Any: values of many types."""
-    return f"{key}={value if isinstance(value, str) else json.dumps(value)}"

@@ -17,7 +17,7 @@ from headway.recipes import find_recipe, guided
 from headway.recipes.layoutmaster.data import open_index, prepare
 from headway.recipes.layoutmaster.guide_files import BEST, find_source
 from headway.recipes.layoutmaster.guide_lines import GuideLines, Setup
-from headway.recipes.layoutmaster.guide_options import Asked, changed_words, choose_words, read_flags
+from headway.recipes.layoutmaster.guide_options import Asked, choose_words, read_flags
 from headway.recipes.layoutmaster.preset import RECIPE
 from headway.telemetry import RunDir
 from headway.units import size
@@ -72,7 +72,7 @@ def train(log: guided.GuideLog, asked: Asked, *, is_full: bool) -> int:
     if "resume" in asked.flags:
         source = find_source(Path(asked.flags["resume"]))
         before = load_config(RunDir(Path(source.run)).config, recipe=find_recipe).config
-        line = ["resume", source.run, "--step", str(source.step), *changed_words(before, config)]
+        line = ["resume", source.run, "--step", str(source.step), *guided.changed_words(before, config)]
     log.write(say("layoutmaster/guide-start", config=asked.config, log=log.path))
     counts = prepare(config.task, log.write)
     has_gpu = guided.has_gpu() and config.parallel.gpus != 0

@@ -11,18 +11,16 @@ A prepared folder is named after what it was made from and never changes: change
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from headway.errors import CheckError
 from headway.messages import say as line
+from headway.recipes.install import hold, install
 from headway.recipes.nanochat.section import NanochatSection
 from headway.units import count, size
 
@@ -183,7 +181,7 @@ def prepare(section: NanochatSection, say: Say) -> dict[str, int]:
 def _prepare_locked(section: NanochatSection, say: Say) -> Index:
     base = base_dir(section)
     try:
-        with _lock(base, say):
+        with hold(base, say):
             # Another process may have finished while this one waited.
             return find_index(section) or _make(section, say)
     except OSError as err:
@@ -201,58 +199,17 @@ def _make(section: NanochatSection, say: Say) -> Index:
 
     folder = shard_dir(section)
     if section.synthetic and not any(folder.glob("*.parquet")):
-        _install(folder, build.write_synthetic)
+        install(folder, build.write_synthetic)
         made = sum(file.stat().st_size for file in folder.iterdir())
         say(line("nanochat/made-shards", shards=len(list_shards(folder)), size=size(made), folder=folder))
     shards = list_shards(folder)
     mark = fingerprint(section, shards)
     ready = base_dir(section) / "prepared" / mark
-    _install(ready, lambda temp: build.tokenise(section, shards, temp, mark=mark, say=say))
+    install(ready, lambda temp: build.tokenise(section, shards, temp, mark=mark, say=say))
     index = _read_index(ready)
     assert index is not None, "the builder writes index.json"
     say(line("nanochat/prepared", train=count(index.train_tokens), val=count(index.val_tokens), folder=ready))
     return index
-
-
-def _install(folder: Path, fill: Callable[[Path], object]) -> None:
-    """Fill a temporary folder, make it durable, then give it its name in one step."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    # The lock is held, so what a killed process left behind is nobody's.
-    for left in folder.parent.glob(f"{folder.name}.tmp-*"):
-        shutil.rmtree(left)
-    temp = folder.with_name(f"{folder.name}.tmp-{os.getpid()}")
-    temp.mkdir()
-    try:
-        fill(temp)
-        for file in temp.iterdir():
-            _sync(file)
-        _sync(temp)
-        temp.rename(folder)
-    except BaseException:
-        shutil.rmtree(temp, ignore_errors=True)
-        raise
-    _sync(folder.parent)
-
-
-def _sync(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-@contextmanager
-def _lock(base: Path, say: Say) -> Iterator[None]:
-    """Hold the data folder against other preparers; the kernel lets go when the holder dies."""
-    base.mkdir(parents=True, exist_ok=True)
-    with (base / ".prepare.lock").open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say(line("nanochat/waiting", folder=base))
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def index_json(index: Index) -> str:

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from headway.config import Situation
+from headway.plan import MemoryForecast
 from headway.recipes.rdt.section import RdtSection
 from headway.units import size
-
-_LIVE_STATES = 4
-"""Copies of the weights in fp32: themselves, gradients, two moments of AdamW; one more with a moving average."""
-_CONTEXT_BYTES = 1 << 30
-"""What a process takes before its first tensor, and buffers to other ranks."""
 
 Warning = tuple[str, dict[str, str]]
 
@@ -20,18 +16,38 @@ def advise(here: Situation) -> list[Warning]:
     return [*_batch_meaning(here), *_memory(here, section), *_horizon(section)]
 
 
-def train_bytes(section: RdtSection, *, per_device: int, has_ema: bool, shards: int = 1) -> int:
-    """Return about what training holds on one device: states of the weights, and activations in bf16.
+def weigh(
+    section: RdtSection,
+    *,
+    per_device: int,
+    has_ema: bool,
+    ranks: int = 1,
+    is_sharded: bool = False,
+    is_half: bool = True,
+) -> MemoryForecast:
+    """Return about what training holds on one device, at once and without a trace, which is what a plan goes by.
 
     The activations are those of the picture tokens: every second block keeps its keys and values of all of them, twice
-    (before and after their norm), and its adaptor its two layers.
+    (before and after their norm), and its adaptor its layers. Compared with the trace in the tests.
     """
-    states = section.num_params * 4 * (_LIVE_STATES + has_ema) // shards
-    H, blocks = section.hidden_size, section.depth
-    pictures = section.img_cond_len * (section.img_token_dim + 3 * H + (blocks // 2) * 4 * H)
+    params, H, blocks = section.num_params, section.hidden_size, section.depth
+    pictures = section.img_cond_len * (section.img_token_dim + 6 * H + (blocks // 2) * 4 * H)
     sentence = min(section.tokenizer_max_length, 64) * (section.lang_token_dim + 3 * H + (blocks - blocks // 2) * 4 * H)
     tokens = (section.action_chunk_size + 3) * blocks * 18 * H
-    return states + 2 * per_device * (pictures + sentence + tokens) + _CONTEXT_BYTES
+    kept = (2 if is_half else 4) * per_device * (pictures + sentence + tokens)
+    shards = ranks if is_sharded else 1
+    whole = 4 * params
+    parts = {
+        "weights": whole / shards,
+        "gradients": whole / shards + (whole / blocks if shards > 1 else 0),
+        "optimizer-state": 2 * whole / shards,
+        "moving-average": has_ema * whole / shards,
+        "weights-in-compute-type": whole / 2 if is_half and shards == 1 else 0,
+        "gathered-weights": 3 * whole / blocks / (2 if is_half else 1) if shards > 1 else 0,
+        # Validation keeps nothing for a backward, but the weights stand aside while their average is in place.
+        "activations": max(kept, has_ema * whole / shards),
+    }
+    return MemoryForecast(parts={name: float(held) for name, held in parts.items()}, moment="backward", ranks=ranks)
 
 
 def _batch_meaning(here: Situation) -> list[Warning]:
@@ -55,24 +71,25 @@ def _memory(here: Situation, section: RdtSection) -> list[Warning]:
     """Say when the run needs more than the card has: the guide itself asks for 35 GB on a 24 GB card."""
     if here.device_bytes is None:
         return []
-    has_ema = here.config.ema.decay is not None
-    shards = here.world_size if here.is_sharded else 1
-    need = train_bytes(section, per_device=here.per_device, has_ema=has_ema, shards=shards)
-    if need <= here.device_bytes:
+    have, ways = here.device_bytes, max(2, here.world_size)
+    has_ema, is_half = here.config.ema.decay is not None, here.config.train.precision != "fp32"
+
+    def at(batch: int, ranks: int, is_sharded: bool) -> MemoryForecast:
+        return weigh(section, per_device=batch, has_ema=has_ema, ranks=ranks, is_sharded=is_sharded, is_half=is_half)
+
+    need = at(here.per_device, here.world_size, here.is_sharded)
+    if need.judge(have) != "will-not-fit":
         return []
-    ways = max(2, here.world_size)
-
-    def spread(batch: int) -> int:
-        return train_bytes(section, per_device=batch, has_ema=has_ema, shards=ways)
-
-    # The largest batch that fits when the state is spread; 1 where none does, with its number.
-    fits = next((batch for batch in range(here.per_device, 0, -1) if spread(batch) <= here.device_bytes), 1)
+    each = here.per_device * here.accumulation
+    # As the planner offers it: the largest that fits and keeps the effective batch; 1 where none does, with its number.
+    smaller = [batch for batch in range(each, 0, -1) if each % batch == 0]
+    fits = next((batch for batch in smaller if at(batch, ways, True).judge(have) == "fits"), 1)
     facts = {
-        "need": size(need),
-        "have": size(here.device_bytes),
+        "need": size(need.used_bytes),
+        "have": size(have),
         "batch": str(here.per_device),
         "fits": str(fits),
-        "less": size(spread(fits)),
+        "less": size(at(fits, ways, True).used_bytes),
         "ways": str(ways),
     }
     return [("rdt/does-not-fit", facts)]

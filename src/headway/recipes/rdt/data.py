@@ -10,19 +10,18 @@ changed files get another one, and a rank that meets them without one refuses. N
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from headway.errors import CheckError
 from headway.messages import say as line
+from headway.recipes.install import hold, sync
 from headway.recipes.rdt.section import RdtSection
 from headway.units import count, size
 
@@ -190,7 +189,7 @@ def prepare(section: RdtSection, say: Say) -> dict[str, int]:
 def _prepare_locked(section: RdtSection, say: Say) -> Index:
     folder = data_dir(section)
     try:
-        with _lock(folder, say):
+        with hold(folder, say):
             # Another process may have finished while this one waited.
             return find_index(section) or _make(section, say)
     except OSError as err:
@@ -241,29 +240,8 @@ def _install(folder: Path, fill: Callable[[Path], object]) -> None:
     try:
         fill(temp)
         for file in sorted(temp.iterdir(), key=lambda file: file.name != SYNTHETIC_MARK):
-            _sync(file)
+            sync(file)
             file.rename(folder / file.name)
     finally:
         shutil.rmtree(temp, ignore_errors=True)
-    _sync(folder)
-
-
-def _sync(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-@contextmanager
-def _lock(folder: Path, say: Say) -> Iterator[None]:
-    """Hold the data folder against other preparers; the kernel lets go when the holder dies."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".prepare.lock").open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say(line("rdt/waiting", folder=folder))
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+    sync(folder)

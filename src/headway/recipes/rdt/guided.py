@@ -55,7 +55,7 @@ def _train(argv: Sequence[str], ranks: int | None, precision: str | None) -> int
         whole = _full_words(settings, config, precision)
         if not is_full:
             # The guide's numbers are judged on the guide's two cards even where a smaller model is trained.
-            code = subprocess.call(guided.headway("plan", *whole, "--on", f"{launched}x4090"), stdout=2)
+            code = subprocess.call(guided.headway("plan", "--no-trace", *whole, "--on", f"{launched}x4090"), stdout=2)
             if code:
                 return code
             whole = ["rdt", *kept, *_data_words()]

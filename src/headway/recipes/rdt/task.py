@@ -16,6 +16,7 @@ from headway.recipes.rdt import slots
 from headway.recipes.rdt.data import Index, choose_statistics, open_index
 from headway.recipes.rdt.diffusion import add_noise, alphas_cumprod
 from headway.recipes.rdt.encoders import encode_sentences, make_vision
+from headway.recipes.rdt.example import example_batch, example_sentences
 from headway.recipes.rdt.export import describe_checkpoint
 from headway.recipes.rdt.model import RdtRunner
 from headway.recipes.rdt.policy import Policy, action_slots, live_slots
@@ -39,6 +40,7 @@ class RdtTask(Task):
     def __init__(self, config: RunConfig) -> None:
         self.config = config
         self.section: RdtSection = config.task
+        self._is_sketch = False
 
     def build_model(self) -> RdtRunner:
         """Return the model with its initial or pretrained weights; on the meta device, its shape alone."""
@@ -59,6 +61,11 @@ class RdtTask(Task):
 
     def _data(self, *, held_out: bool, seed: int | None) -> ChunkData:
         return ChunkData(self.section, self._index, held_out=held_out, statistics=self._statistics, seed=seed)
+
+    def example(self, samples: int) -> Batch:
+        """Return a batch of the right shapes, without the data; from here on the sentences are an example's too."""
+        self._is_sketch = True
+        return example_batch(self.section, samples)
 
     def data_id(self) -> dict[str, str]:
         """Return a hash of the demonstrations, and which of their steps are samples."""
@@ -163,6 +170,8 @@ class RdtTask(Task):
 
     @cached_property
     def _sentences(self) -> tuple[Tensor, Tensor]:
+        if self._is_sketch:
+            return example_sentences(self.section)
         return encode_sentences(self.section, ["", *self._index.instructions.values()])
 
     @cached_property

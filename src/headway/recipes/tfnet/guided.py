@@ -25,7 +25,15 @@ CONFIG = Path("configs/gpu_config.json")
 DATA = Path("data/CE-CSL")
 CHECKPOINTS, LOGS, OUT = Path("checkpoints_gpu"), Path("logs_gpu"), Path("output_gpu")
 _GUIDE_SIZE = ["recipe=tfnet", "preset=gpu"]
-_HERE = ("task.graph_mode", "task.force_pynative", "task.profiling", "task.dump", "task.kd_temperature", "task.kd_weight", "eval.patience")
+_HERE = (
+    "task.graph_mode",
+    "task.force_pynative",
+    "task.profiling",
+    "task.dump",
+    "task.kd_temperature",
+    "task.kd_weight",
+    "eval.patience",
+)
 """Keys of the guide's file that mean the same at every size; the rest describes the guide's machine."""
 _MEMORY_BYTES, _DISK_BYTES = 16 << 30, 20 << 30
 """What the guide asks of a machine."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headway.config import Recipe
@@ -135,6 +135,21 @@ _IGNORED: Mapping[str, str] = {
     "logging.print_interval": "tfnet/ignored-logging",
 }
 
+
+def list_tunable(section: TfnetSection, device: str) -> dict[str, Sequence[bool | int | str]]:
+    """Return what MindSpore's engine reads here and PyTorch's does not."""
+    if section.framework != "mindspore":
+        return {}
+    found: dict[str, Sequence[bool | int | str]] = {}
+    if not section.force_pynative and not section.data_sink:  # the device's own queue is read by a graph alone
+        found["task.graph_mode"] = (True, False)
+    if device != "cpu":  # half precision is emulated on a CPU
+        found["task.amp_level"] = ("O0", "O2")
+    if not section.data_sink:
+        found["task.prefetch"] = (0, 2, 4)
+    return found
+
+
 RECIPE = Recipe(
     name="tfnet",
     section=TfnetSection,
@@ -153,5 +168,6 @@ RECIPE = Recipe(
     predict=PredictOptions,
     prepare="headway.recipes.tfnet.data",
     framework=framework_of,
+    tunable=list_tunable,
     task_mindspore="headway.recipes.tfnet.task_mindspore",
 )

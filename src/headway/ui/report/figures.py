@@ -121,6 +121,10 @@ def _speed(facts: Facts, steps: Steps, restarts: list[float]) -> Figure | None:
     )
 
 
+def _step_time(ms: float) -> str:
+    return f"{ms:.3g} ms" if ms < 10_000 else f"{ms / 1000:.3g} s"
+
+
 def _split(facts: Facts, steps: Steps, restarts: list[float]) -> Figure | None:
     told = steps.is_told
     shown = {key: values[told] * 1000 for key, values in steps.parts.items() if key != "eval" and values.any()}
@@ -134,7 +138,7 @@ def _split(facts: Facts, steps: Steps, restarts: list[float]) -> Figure | None:
     return Figure(
         title=both("report/plot-split"),
         note=both("report/note-split", part=Said(f"report/part-{longest}"), share=f"{share:.0f}"),
-        svg=draw_stack(steps.step[told], layers, lambda ms: f"{ms:.3g} ms" if ms < 10_000 else f"{ms / 1000:.3g} s", restarts),
+        svg=draw_stack(steps.step[told], layers, _step_time, restarts),
         legend=tuple((PART_STYLES[key], both(f"report/part-{key}")) for key in shown),
     )
 

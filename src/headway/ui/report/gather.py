@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.config import flatten
 from headway.telemetry import (
     PARTS,
     Columns,
@@ -24,7 +25,7 @@ from headway.telemetry import (
     read_tail,
     run_state,
 )
-from headway.ui.compare import Beside, compare_runs, find_siblings, flatten
+from headway.ui.compare import Beside, compare_runs, find_siblings
 from headway.ui.report.thin import Floats
 from headway.ui.text import clean_text
 

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and locks that the kernel lets go of when their holder dies."""
+"""Prepared data appears whole or not at all, and its folder is held by a lock that ends with its holder."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from headway.messages import say as line
 
 
 def install(folder: Path, fill: Callable[[Path], object]) -> None:
@@ -58,3 +60,11 @@ def lock(file: Path, *, is_patient: bool = True, on_wait: Callable[[], None] | N
                     on_wait()
                 fcntl.flock(held, fcntl.LOCK_EX)
         yield is_mine
+
+
+@contextmanager
+def hold(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
+    """Hold a data folder against other preparers; say so before waiting for one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with lock(folder / ".prepare.lock", on_wait=lambda: say(line("recipes/waiting", folder=folder))):
+        yield
