@@ -170,8 +170,8 @@ TEXTS: dict[str, Text] = {
         zh="脚本没有把任何东西放到 GPU 上：这里是它在主机上的内存",
     ),
     "plan/script-compiled": Text(
-        en="torch.compile was left out of the trace: compiled, the script needs less memory and time than this",
-        zh="追踪时没有使用 torch.compile：编译后脚本占用的内存和时间都会更少",
+        en="torch.compile was left out of the trace: compiled, the script usually needs less memory and time",
+        zh="追踪时没有使用 torch.compile：编译后脚本通常占用更少的内存和时间",
     ),
     "plan/script-tight": Text(
         en="memory is tight: about {used} of {have}",
