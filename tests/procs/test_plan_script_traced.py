@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from command import clean_env, processes_of, wait_until
 
 from headway.cli.script_line import read_script
 from headway.errors import PlanError
@@ -329,3 +330,19 @@ def test_a_script_and_a_recipe_are_one_too_many():
     done = plan("nanochat", "--script", "train.py")
     assert done.returncode == 2
     assert "plan/script-and-source" in done.stderr
+
+
+def test_a_killed_plan_takes_the_script_with_it(write, tmp_path):
+    write("import time\ntime.sleep(600)\n")
+    line = [sys.executable, "-m", "headway", "plan", "--script", "train.py"]
+    asker = subprocess.Popen(line, cwd=tmp_path, env=clean_env(tmp_path))
+
+    def is_traced() -> bool:
+        return any("headway.engine.script" in one for one in processes_of(tmp_path))
+
+    try:
+        wait_until(is_traced)
+    finally:
+        asker.kill()
+        asker.wait()
+    wait_until(lambda: not is_traced())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import fields, replace
@@ -73,7 +74,7 @@ def test_a_trace_foresees_the_allocators_peak(words, micro_batch):
 
 def test_the_child_answers_a_question_and_needs_no_memory_for_a_large_model():
     stored = job("task.depth=8", "task.aspect=128", "task.max_seq_len=2048", "task.vocab_size=65536")
-    question = json.dumps({"job": stored, "micro_batches": [1, 2]})
+    question = json.dumps({"job": stored, "micro_batches": [1, 2], "asker": os.getpid()})
     done = subprocess.run(
         [sys.executable, "-m", "headway.engine.trace"], input=question, capture_output=True, text=True, check=True
     )
@@ -87,7 +88,7 @@ def test_the_child_answers_a_question_and_needs_no_memory_for_a_large_model():
 def test_the_child_says_why_it_cannot(tmp_path):
     stored = job()
     stored["recipe"] = "no-such-recipe"
-    question = json.dumps({"job": stored, "micro_batches": [1, 2]})
+    question = json.dumps({"job": stored, "micro_batches": [1, 2], "asker": os.getpid()})
     done = subprocess.run(
         [sys.executable, "-m", "headway.engine.trace"], input=question, capture_output=True, text=True, check=False
     )

@@ -35,6 +35,7 @@ from torch.utils._pytree import tree_iter
 from headway.engine import disguise
 from headway.engine.disguise_ranks import Group, Untraceable, pretend_ranks
 from headway.engine.keepsafe import keep_safe, tidy_up
+from headway.engine.leash import end_with
 from headway.engine.pretend import KNOWN, Devices, Pretence
 from headway.engine.shortcut import skip_repeated
 from headway.engine.tracker import Tracker, tensor_bytes
@@ -309,6 +310,7 @@ def _most(watch: Watch) -> int:
 def main() -> None:
     """Answer one question."""
     question = json.load(sys.stdin)
+    end_with(question["asker"])
     torch.set_num_threads(1)
     run_script(question)
 

@@ -29,6 +29,7 @@ from torch._subclasses.fake_tensor import (
 )
 
 from headway.engine.ema import Ema
+from headway.engine.leash import end_with
 from headway.engine.optim import Muon, make_optimizers
 from headway.engine.parallel import Ranks
 from headway.engine.precision import Precision
@@ -202,6 +203,7 @@ def answer(question: Mapping[str, Any]) -> dict[str, Any]:
 def main() -> None:
     """Answer one question."""
     question = json.load(sys.stdin)
+    end_with(question["asker"])
     torch.set_num_threads(1)
     json.dump(answer(question), sys.stdout)
 

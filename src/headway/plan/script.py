@@ -142,6 +142,7 @@ def ask_script(
             "gpu": gpu,
             "answer": str(place),
             "scratch": str(scratch),
+            "asker": os.getpid(),
         }
         more = {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
         said = _run(python, json.dumps(question), {**os.environ, **(env or {}), **more})

@@ -71,7 +71,7 @@ def make_trace(
 ) -> list[Trace]:
     """Trace the model in a child, keep the answer, and return it; refuse with the child's own reason."""
     job = {"recipe": recipe, "config": dict(config), "plan": plan.to_json()}
-    question = json.dumps({"job": job, "micro_batches": list(micro_batches)})
+    question = json.dumps({"job": job, "micro_batches": list(micro_batches), "asker": os.getpid()})
     try:
         done = subprocess.run(
             [python, "-m", "headway.engine.trace"],
