@@ -11,14 +11,15 @@ from headway.plan import Plan
 
 KEYS: Mapping[str, str] = {
     "precision": "train.precision",
-    "threads": "parallel.threads",
     "micro_batch": "batch.per_device",
+    "threads": "parallel.threads",
     "activation_checkpoint": "train.activation_checkpoint",
     "compile": "train.compile",
     "workers": "parallel.workers",
     "prefetch": "parallel.prefetch",
 }
-"""What is searched, in the order it is searched, to its key in the config."""
+"""What is searched, in the order it is searched, to its key in the config. A small micro-batch can leave nothing for a
+second thread to do, so threads come after it."""
 
 Value = int | bool | str
 Ending = Literal["ok", "out-of-memory", "failed", "too-slow", "interrupted"]

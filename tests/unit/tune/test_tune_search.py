@@ -18,8 +18,8 @@ START = Settings(
 SPACE = Space(
     values={
         "precision": ("fp32", "bf16"),
-        "threads": (1, 2, 4),
         "micro_batch": (1, 2, 4, 8, 16, 32, 64),
+        "threads": (1, 2, 4),
         "activation_checkpoint": (False, True),
         "compile": (False, True),
         "workers": (0, 1, 2, 4),
@@ -89,7 +89,23 @@ def test_the_search_comes_near_the_best_of_the_grid_with_few_probes(hill, data, 
     found = search(START, SPACE, there.measure, never)
     assert found.best.samples_s >= 0.95 * there.best()
     assert len(found.probes) <= SPACE.grid / 4
-    assert len(there.tried) == len(set(there.tried)), "no point is measured twice"
+    assert len(there.tried) - len(set(there.tried)) in (0, 2, 3, 4), "only the best and its rivals are measured twice"
+
+
+def test_a_busy_second_does_not_decide_between_the_best_and_its_rivals():
+    there = Machine(hill=32, threads=2)
+    disturbed = []
+
+    def measure(one: Settings, number: int) -> Probe:
+        probe = there.measure(one, number)
+        if one.micro_batch == 32 and not disturbed:  # the best point, slowed down once
+            disturbed.append(one)
+            return replace(probe, samples_s=0.9 * there.rate(replace(one, micro_batch=16)))
+        return probe
+
+    found = search(replace(START, micro_batch=16), SPACE, measure, never)
+    assert disturbed and found.best.settings.micro_batch == 32
+    assert found.best.samples_s == there.best()
 
 
 def test_recomputation_is_tried_only_when_memory_is_the_wall():
