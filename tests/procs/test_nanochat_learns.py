@@ -102,6 +102,7 @@ for kind in ("whole", "sharded"):
 dist.destroy_process_group()
 allowed = 1e-5 if precision == "fp32" else 2e-2
 assert abs(losses["whole"] / losses["sharded"] - 1) < allowed, losses
+os._exit(0)  # threads of torch's process group may end an interpreter that shuts down with SIGABRT
 """
 
 
