@@ -129,15 +129,14 @@ def test_other_ranks_and_layouts_go_on_with_each_others_checkpoints(tmp_path):
         ("parallel.cpus=1", "parallel.strategy=single"),
         ("parallel.cpus=4", "parallel.strategy=ddp"),
         ("parallel.cpus=2", "parallel.strategy=fsdp"),
-        ("parallel.cpus=4", "parallel.strategy=fsdp"),
         ("parallel.cpus=2", "parallel.strategy=ddp"),
     ]
     for turn, layout in enumerate(layouts):
         done = headway(tmp_path, "resume", *layout, f"train.steps={12 + 6 * turn}")
         assert done.returncode == 0, done.stderr
     found = find_resumable(run.checkpoints).manifest
-    assert (found.step, found.samples) == (36, 36 * 12)
-    assert int(found.ledger, 16) == expected_ledger(Order(97, 0), 36 * 12, [])
+    assert (found.step, found.samples) == (30, 30 * 12)
+    assert int(found.ledger, 16) == expected_ledger(Order(97, 0), 30 * 12, [])
     changes = events(run, "run_resumed")
     assert changes[0]["changes"]["parallel.cpus"] == [2, 1]
 

@@ -127,7 +127,7 @@ def expect(sightings: Sequence[Sighting], plan: Plan, *, latency_s: float = 0.0,
         return None
     near = _at_ranks(sightings, plan.world_size)
     sizes = {one.micro_batch for one in near}
-    micro = _micro_s(near, plan.micro_batch)
+    micro = _micro_s(sightings, near[0].world_size, plan.micro_batch)
     fixed = _fixed_s(sightings, plan.world_size, plan.micro_batch)
     waits = latency_s * blocking if plan.world_size > 1 else 0.0
     step = fixed + plan.accumulation * micro + waits
@@ -147,14 +147,17 @@ def _at_ranks(sightings: Sequence[Sighting], world_size: int) -> list[Sighting]:
     return [one for one in sightings if one.world_size == nearest]
 
 
-def _micro_s(sightings: Iterable[Sighting], micro_batch: int) -> float:
+def _micro_s(sightings: Iterable[Sighting], world_size: int, micro_batch: int) -> float:
     """Return the seconds of a micro-batch: by the line through the sizes that were seen, or in proportion to one."""
-    by_size: dict[int, list[float]] = {}
+    by_ranks: dict[int, dict[int, list[float]]] = {}
     for one in sightings:
-        by_size.setdefault(one.micro_batch, []).append(one.micro_s)
-    points = {size: statistics.median(times) for size, times in by_size.items()}
-    if micro_batch in points:
-        return points[micro_batch]
+        by_ranks.setdefault(one.world_size, {}).setdefault(one.micro_batch, []).append(one.micro_s)
+    seen = {
+        ranks: {size: statistics.median(times) for size, times in sizes.items()} for ranks, sizes in by_ranks.items()
+    }
+    if micro_batch in seen[world_size]:
+        return seen[world_size][micro_batch]
+    points = _pool(seen, world_size)
     if len(points) == 1:
         ((size, seconds),) = points.items()
         return seconds * micro_batch / size
@@ -162,6 +165,24 @@ def _micro_s(sightings: Iterable[Sighting], micro_batch: int) -> float:
     low, high = sorted(sorted(points, key=lambda size: abs(size - micro_batch))[:2])
     slope = max(0.0, (points[high] - points[low]) / (high - low))
     return max(points[low] + slope * (micro_batch - low), min(points.values()) * micro_batch / max(points) * 0.5)
+
+
+def _pool(seen: Mapping[int, Mapping[int, float]], world_size: int) -> dict[int, float]:
+    """Return the times at this number of ranks, with those of other numbers brought to them.
+
+    Ranks that share a machine slow each other down by about the same factor at every size, so what one number of ranks
+    has shown steadies the line of another.
+    """
+    own = seen[world_size]
+    estimates = {size: [seconds] for size, seconds in own.items()}
+    for ranks, others in seen.items():
+        shared = [size for size, seconds in others.items() if size in own and seconds > 0]
+        if ranks == world_size or not shared:
+            continue
+        slower = statistics.median(own[size] / others[size] for size in shared)
+        for size, seconds in others.items():
+            estimates.setdefault(size, []).append(slower * seconds)
+    return {size: statistics.fmean(found) for size, found in estimates.items()}
 
 
 def _fixed_s(sightings: Sequence[Sighting], world_size: int, micro_batch: int) -> float:

@@ -91,3 +91,16 @@ def test_a_step_that_was_timed_is_expected_to_take_that_long_again():
     # The other size splits its time otherwise; its half must not replace this one's.
     found = expect([seen(8, micro_s=0.3, fixed_s=0.2), seen(4, micro_s=0.25, fixed_s=0.0)], plan)
     assert found is not None and found.step_s == pytest.approx(0.5)
+
+
+def test_what_one_rank_has_shown_steadies_the_line_of_two():
+    _, plan = planned("batch.per_device=4")
+    alone = [seen(8, ranks=1, micro_s=1.0), seen(16, ranks=1, micro_s=2.0)]
+    two = [seen(8, micro_s=1.2, fixed_s=0.0), seen(16, micro_s=2.6, fixed_s=0.0)]  # one was disturbed
+    without, found = expect(two, plan), expect([*alone, *two], plan)
+    truth = 1.25 * 0.5
+    assert without is not None and found is not None
+    assert abs(found.step_s - truth) < abs(without.step_s - truth)
+    # A size that only one rank has tried is told by the factor between them.
+    known = expect([*alone, seen(4, ranks=1, micro_s=0.5), *two], plan)
+    assert known is not None and known.step_s == pytest.approx(truth)
