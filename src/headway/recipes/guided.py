@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TextIO
+from typing import Literal, TextIO
 
 from headway.config import LoadedConfig, RunConfig, flatten, load_config, write_word
 from headway.launch import die_with_parent
@@ -27,11 +29,20 @@ FULL_SIZE = "--full-size"
 class GuideLog:
     """Writes each line to the screen and to the log file the guide promises."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, mode: Literal["a", "x"] = "a") -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
-        self._file: TextIO = path.open("a", encoding="utf-8")
+        self._file: TextIO = path.open(mode, encoding="utf-8")
         self._lock = threading.Lock()
+
+    @classmethod
+    def of_now(cls, folder: Path, name: str) -> GuideLog:
+        """Begin the log of one command, named after this second; a second command in the same second gets its own."""
+        wanted = folder / f"{name}_{time.strftime('%Y%m%d_%H%M%S')}.log"
+        for path in _names(wanted):
+            with contextlib.suppress(FileExistsError):
+                return cls(path, mode="x")
+        raise AssertionError("the names have no end")
 
     def write(self, line: str) -> None:
         """Write one line as it is."""
@@ -185,12 +196,14 @@ def set_aside(paths: Sequence[Path]) -> None:
     """Give files of an earlier run another name, so that a guide's fixed names are free and nothing is lost."""
     for path in paths:
         made = time.strftime("%Y%m%d_%H%M%S", time.localtime(path.stat().st_mtime))
-        path.rename(path.with_name(f"{made}_{path.name}"))
+        path.rename(next(name for name in _names(path.with_name(f"{made}_{path.name}")) if not name.exists()))
 
 
-def stamp() -> str:
-    """Return the time as the guides write it in file names."""
-    return time.strftime("%Y%m%d_%H%M%S")
+def _names(wanted: Path) -> Iterator[Path]:
+    """Yield a name and then the same one with a number, for as long as somebody else has it."""
+    yield wanted
+    for number in itertools.count(2):
+        yield wanted.with_name(f"{wanted.stem}_{number}{wanted.suffix}")
 
 
 def size_line(is_full: bool, size: str) -> str:

@@ -39,7 +39,7 @@ def main(entry: str, argv: Sequence[str]) -> int:
 
 
 def _train(argv: Sequence[str], ranks: int) -> int:
-    log = guided.GuideLog(Path("logs") / f"train_{guided.stamp()}.log")
+    log = guided.GuideLog.of_now(Path("logs"), "train")
     try:
         return train(argv, ranks, log)
     finally:

@@ -36,7 +36,7 @@ def main(entry: str, argv: Sequence[str]) -> int:
         return predict(asked)
     if entry == "train_multi_gpu" and not _is_wanted(asked):
         return 0
-    log = guided.GuideLog(Path("logs") / f"training_{guided.stamp()}.log")
+    log = guided.GuideLog.of_now(Path("logs"), "training")
     try:
         return train(log, asked, is_full=is_full)
     finally:

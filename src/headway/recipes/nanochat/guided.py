@@ -25,7 +25,7 @@ def main(entry: str, argv: Sequence[str]) -> int:
         return monitor(argv)
     is_full, words = guided.take_full_size(argv)
     config, words = _config_of(entry, words)
-    log = guided.GuideLog(Path("logs") / f"train_dual_gpu_{guided.stamp()}.log")
+    log = guided.GuideLog.of_now(Path("logs"), "train_dual_gpu")
     try:
         return _train(log, config, words, is_full=is_full)
     finally:
@@ -89,7 +89,7 @@ def _export(log: guided.GuideLog, run: RunDir) -> None:
     """Write the weights under the names nanochat's own tools look for."""
     depth = load_config(run.config, recipe=find_recipe).config.task.depth
     folder = Path("base_checkpoints") / f"d{depth}"
-    guided.set_aside([*folder.glob(f"*_{run_state(run).step:06d}.*")])
+    guided.set_aside([*folder.glob(f"[a-z]*_{run_state(run).step:06d}.*")])
     words = ["ckpt", "export", str(run.root), "--format", "pt", "--out", str(folder)]
     done = subprocess.run(guided.headway(*words), capture_output=True, text=True, check=False)
     _say(log, "INFO" if done.returncode == 0 else "WARN", (done.stdout or done.stderr).strip().splitlines()[0])

@@ -61,7 +61,7 @@ def main(entry: str, argv: Sequence[str]) -> int:
         code = check(asked)
         if code:
             return code
-    log = guided.GuideLog(LOGS / f"gpu_training_{guided.stamp()}.log")
+    log = guided.GuideLog.of_now(LOGS, "gpu_training")
     try:
         return _train(log, asked)
     finally:
