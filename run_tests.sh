@@ -7,10 +7,15 @@ cd "$(dirname "$0")"
 setup torch,atlas,layoutmaster,nanochat,rdt,dev
 setup_mindspore
 bin=.venv/bin
-if [ "$#" -eq 0 ]; then
-  "$bin/ruff" format --check --quiet src tests bench
-  "$bin/ruff" check --quiet src tests bench
-  "$bin/mypy" --no-error-summary
-  "$bin/lint-imports" --no-cache --verbose 2>&1 | tail -n 8
+if [ "$#" -gt 0 ]; then
+  exec "$bin/python" -m pytest "$@"
 fi
-exec "$bin/python" -m pytest "$@"
+"$bin/ruff" format --check --quiet src tests bench
+"$bin/ruff" check --quiet src tests bench
+"$bin/mypy" --no-error-summary
+"$bin/lint-imports" --no-cache --verbose 2>&1 | tail -n 8
+# Unit tests share the cores; those that start ranks and measure their time have them to themselves.
+code=0
+"$bin/python" -m pytest --numprocesses 2 tests/unit || code=$?
+"$bin/python" -m pytest tests/procs tests/e2e || code=$?
+exit "$code"
