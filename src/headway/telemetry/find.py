@@ -14,7 +14,13 @@ def list_runs(out: Path) -> list[RunDir]:
         places = [place for place in out.iterdir() if is_run(place)]
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return [RunDir(place) for place in sorted(places, key=lambda place: place.name, reverse=True)]
+    return [RunDir(place) for place in sorted(places, key=_began, reverse=True)]
+
+
+def _began(place: Path) -> tuple[str, str, str]:
+    """Return what runs are sorted by: the second in their name, its fraction, and last what they are called."""
+    second, _, rest = place.name.partition("_")
+    return second, rest.rpartition("_")[2], place.name
 
 
 def is_run(place: Path) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,10 +99,12 @@ class RunDir:
 
 
 def new_run_dir(out: Path, name: str) -> RunDir:
-    """Make a fresh run directory, `20261115-180405_nanochat_ab12`."""
+    """Make a fresh run directory, `20261115-180405_nanochat_ab12`; the last part is the second's fraction."""
     out.mkdir(parents=True, exist_ok=True)
     while True:
-        root = out / f"{time.strftime('%Y%m%d-%H%M%S')}_{name}_{secrets.token_hex(2)}"
+        now = time.time()
+        stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
+        root = out / f"{stamp}_{name}_{int(now % 1 * 0x10000):04x}"
         try:
             root.mkdir()
         except FileExistsError:

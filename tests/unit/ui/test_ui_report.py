@@ -199,6 +199,21 @@ def test_ticks_lie_inside_the_range(low: float, span: float) -> None:
     assert all(low - span * 1e-6 <= tick <= high + span * 1e-6 for tick in ticks) or high == low
 
 
+@pytest.mark.parametrize(("seconds", "tick"), [(0.004, "4 ms"), (0.8, "800 ms"), (8.0, "8 s"), (80.0, "80 s")])
+def test_the_time_of_a_step_has_the_unit_a_person_would_use(tmp_path: Path, seconds: float, tick: str) -> None:
+    fake = FakeRun(tmp_path / "r")
+    fake.event("run_started", command=[])
+    writer = MetricsWriter(fake.run.metrics(0), 1)
+    for step in range(1, 11):
+        writer.add(step, step * 16, 1.0, 0.1, 1.0, 1.0 + step, seconds, 0.0, seconds, 0.0, 0.0, 0.0)
+    writer.close()
+    fake.event("run_ended", 10.0, state="done", exit_code=0, steps=10)
+    fake.events.close()
+    words = [word.strip() for word in page_of(fake.run).words]
+    assert tick in words
+    assert not any(re.fullmatch(r"\de\+\d+ m?s", word) for word in words)
+
+
 def test_steps_that_cannot_tell_their_split_do_not_thin_it_out(tmp_path: Path) -> None:
     fake = FakeRun(tmp_path / "r")
     fake.event("run_started", command=[])

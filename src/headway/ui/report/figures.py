@@ -122,7 +122,7 @@ def _speed(facts: Facts, steps: Steps, restarts: list[float]) -> Figure | None:
 
 
 def _step_time(ms: float) -> str:
-    return f"{ms:.3g} ms" if ms < 10_000 else f"{ms / 1000:.3g} s"
+    return f"{ms:.3g} ms" if ms < 999.5 else f"{ms / 1000:.3g} s"
 
 
 def _split(facts: Facts, steps: Steps, restarts: list[float]) -> Figure | None:
