@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from headway.diagnose import ExitStatus, Hang
 from headway.launch.job import Job
+from headway.launch.oom import count_oom_kills
 from headway.launch.output import AppendFile, RankOutput, read_ready
 from headway.launch.warm import Nursery, RankOrder
 
@@ -129,6 +130,11 @@ class Attempt:
         """Return the rank with this pid."""
         return next((rank for rank in self.ranks if rank.pid == pid), None)
 
+    def saw_oom_kill(self) -> bool:
+        """Say whether the kernel has killed for want of memory since it began."""
+        count = count_oom_kills()
+        return count is not None and self.oom_kills is not None and count > self.oom_kills
+
     def signal(self, signum: int) -> None:
         """Signal every rank that lives."""
         for rank in self.ranks:
@@ -150,13 +156,12 @@ class OutputTargets:
     on_bar: Callable[[int, bytes], None]
 
 
-def fork_attempt(
-    job: Job, number: int, nursery: Nursery, targets: OutputTargets, oom_kills: int | None, port: int | None = None
-) -> Attempt:
+def fork_attempt(job: Job, number: int, nursery: Nursery, targets: OutputTargets, port: int | None = None) -> Attempt:
     """Ask the nursery for all ranks, with a port that this attempt alone has ever used.
 
     A foreign program opens its port itself: `port` is one that was chosen for it.
     """
+    oom_kills = count_oom_kills()
     # Bound now and handed over open: no other process can take the port between choice and use.
     with socket.create_server(("127.0.0.1", 0), backlog=max(128, job.world_size)) as listener:
         port = port or int(listener.getsockname()[1])

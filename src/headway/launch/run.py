@@ -10,6 +10,7 @@ from headway.launch.outcome import Observer, Outcome
 from headway.launch.processes import adopt_orphans
 from headway.launch.signals import SignalInbox
 from headway.launch.supervisor import Supervisor
+from headway.launch.telling import Telling
 from headway.launch.warm import Nursery
 from headway.telemetry import EventLog, RunDir
 
@@ -39,9 +40,10 @@ def launch_run(
         adopt_orphans()
         try:
             with SignalInbox() as inbox:
-                supervisor = Supervisor(job, observer=observer, nursery=nursery, events=log, lease=lease, inbox=inbox)
+                tell = Telling(log, observer)
+                supervisor = Supervisor(job, tell=tell, nursery=nursery, lease=lease, inbox=inbox)
                 supervisor.keeps_nursery = keeps_nursery
-                return _supervise(supervisor, lease)
+                return _supervise(supervisor, tell, lease)
         finally:
             adopt_orphans(False)
             if events is None:
@@ -49,19 +51,19 @@ def launch_run(
             lease.release()
 
 
-def _supervise(supervisor: Supervisor, lease: Lease) -> Outcome:
+def _supervise(supervisor: Supervisor, tell: Telling, lease: Lease) -> Outcome:
     try:
         if lease.took_over is not None:
             facts = {"pid": lease.took_over.get("pid"), "host": lease.took_over.get("host")}
-            supervisor.emit("warning", code="launch/lease-taken-over", facts=facts)
+            tell.emit("warning", code="launch/lease-taken-over", facts=facts)
         outcome = supervisor.supervise()
     except BaseException as err:
         supervisor.close()
-        supervisor.emit(
+        tell.emit(
             "run_ended", state="failed", exit_code=1, steps=0, best=None, why="launch/bug", facts={"text": repr(err)}
         )
         raise
     # The history says "ended" only once every process of the run is gone.
     supervisor.close()
-    supervisor.emit("run_ended", **supervisor.end_facts(outcome))
+    tell.run_ended(outcome)
     return outcome

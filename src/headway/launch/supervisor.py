@@ -9,53 +9,47 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 from headway.diagnose import Diagnosis, ExitStatus
 from headway.hook import read_error, remove_temps
 from headway.launch.attempt import DRAIN_BYTES, Attempt, OutputTargets, RankProcess, fork_attempt
-from headway.launch.blame import evidence_window_s, incident_facts
+from headway.launch.blame import evidence_window_s
 from headway.launch.hangs import HangWatch
 from headway.launch.job import Job
 from headway.launch.lease import RENEW_S, Lease
-from headway.launch.oom import count_oom_kills
-from headway.launch.outcome import BarObserver, Incident, Observer, Outcome, SilentObserver, State
+from headway.launch.outcome import Incident, Outcome, State
 from headway.launch.output import AppendFile, merge_lines
 from headway.launch.ports import PortHold
 from headway.launch.processes import descendants, kill_all, sweep, without_cleaners
 from headway.launch.progress import RestartBudget, StallWatch
 from headway.launch.signals import SignalInbox
+from headway.launch.telling import Telling
 from headway.launch.terminal import leave_terminal
-from headway.launch.verdict import Reach, Stop, Verdict, add_signal, judge
+from headway.launch.verdict import Reach, Stop, Verdict, add_signal, judge, read_reach
 from headway.launch.verdict_foreign import Scene, judge_foreign
 from headway.launch.warm import Nursery
 from headway.launch.watching import ForeignWatch, HeartbeatWatch, Watch
-from headway.telemetry import Beat, Event, EventLog, read_events
+from headway.telemetry import Beat, Event, read_events
 
 _TICK_S: Final = 0.1
 _DEATH_S: Final = 10.0
 """A killed rank that is not gone by then hangs in the kernel."""
-_SHOWN_LINES: Final = 400
-"""Most lines of one reading (256 KiB) that are shown."""
 _FIRST, _NEXT, _LAST = 0, 1, 2
 
 
 class Supervisor:
     """Starts attempts, watches their ranks, and decides what follows each end. One run, one thread, no sleeping."""
 
-    def __init__(
-        self, job: Job, *, observer: Observer, nursery: Nursery, events: EventLog, lease: Lease, inbox: SignalInbox
-    ) -> None:
+    def __init__(self, job: Job, *, tell: Telling, nursery: Nursery, lease: Lease, inbox: SignalInbox) -> None:
         self.nursery = nursery
         self.keeps_nursery = False
         """The caller forks the ranks of its next run from it too."""
         self._job, self._run = job, job.run
-        self._observer, self._events, self._lease, self._inbox = observer, events, lease, inbox
+        self._tell, self._lease, self._inbox = tell, lease, inbox
         history = read_events(job.run.events)
         self._number = max(_numbers(history, "attempt_started", "attempt"), default=0)
         self._committed = max(_numbers(history, "checkpoint_committed", "step"), default=None)
-        self._best: dict[str, Any] | None = None
         self._steps = self._committed or 0
         self._budget = RestartBudget(job.restarts, self._committed, is_total=job.foreign is not None)
         self._stall = StallWatch()
@@ -72,8 +66,8 @@ class Supervisor:
         self._next_tick = self._next_renewal = 0.0
         self._selector = selectors.DefaultSelector()
         self._targets = OutputTargets(
-            merged=AppendFile(job.run.log, self._on_gap, job.log_bytes),
-            on_gap=self._on_gap,
+            merged=AppendFile(job.run.log, tell.gap, job.log_bytes),
+            on_gap=tell.gap,
             on_lines=self._on_lines,
             on_bar=self._on_bar,
         )
@@ -108,28 +102,13 @@ class Supervisor:
         self._selector.close()
         self._targets.merged.close()
 
-    def end_facts(self, outcome: Outcome) -> dict[str, Any]:
-        """Return an outcome as it stands in `run_ended`."""
-        return {
-            "state": outcome.state,
-            "exit_code": outcome.exit_code,
-            "steps": outcome.steps,
-            "best": self._best,
-            "why": outcome.why,
-            "facts": {name: str(value) for name, value in outcome.facts.items()},
-        }
-
-    def emit(self, kind: str, **facts: object) -> None:
-        """Write an event and show it."""
-        self._show(lambda: self._observer.event(self._events.append(kind, **facts)))
-
     # --- what arrives ---
 
     def _on_signals(self) -> None:
         for signum in self._inbox.read():
             if signum == signal.SIGHUP:
                 if leave_terminal(self._run):
-                    self.emit("warning", code="launch/terminal-closed", facts={"run": self._run.name})
+                    self._tell.emit("warning", code="launch/terminal-closed", facts={"run": self._run.name})
             else:
                 self._ask_to_stop(signum)
 
@@ -172,7 +151,7 @@ class Supervisor:
             facts["recover_ms"] = round((time.monotonic() - self._failed_at) * 1000, 1)
             self._failed_at = None
         attempt.is_whole = True
-        self.emit("attempt_started", **facts)
+        self._tell.emit("attempt_started", **facts)
         for rank in attempt.ranks:
             if rank.pidfd is not None:
                 self._watch(rank.pidfd, _FIRST, partial(self._on_death, rank))
@@ -207,9 +186,9 @@ class Supervisor:
         rank.read_output()
         code = os.waitstatus_to_exitcode(message["status"])
         if code >= 0:
-            rank.status = ExitStatus(code=code, is_oom_kill=code > 0 and self._is_oom_kill(self._attempt))
+            rank.status = ExitStatus(code=code, is_oom_kill=code > 0 and self._attempt.saw_oom_kill())
         else:
-            rank.status = ExitStatus(signal=-code, is_oom_kill=self._is_oom_kill(self._attempt))
+            rank.status = ExitStatus(signal=-code, is_oom_kill=self._attempt.saw_oom_kill())
         if self._job.foreign is not None:
             self._hear_foreign_end(rank, self._attempt)
         if rank.has_finished():
@@ -250,33 +229,21 @@ class Supervisor:
     def _on_rank_event(self, event: Any) -> None:
         if not isinstance(event, dict) or not isinstance(event.get("kind"), str):
             return
-        facts = {name: value for name, value in event.items() if name not in ("kind", "seq", "t")}
         if event["kind"] == "checkpoint_committed" and isinstance(event.get("step"), int):
             self._committed = max(self._committed or 0, event["step"])
-        if event["kind"] == "validation" and event.get("best"):
-            self._best = {"step": event.get("step"), "measures": event.get("measures")}
-        self.emit(event["kind"], **facts)
+        self._tell.rank_event(event)
 
     def _on_output(self, rank: RankProcess) -> None:
         if rank.read_output():
             self._selector.unregister(rank.output_fd)
 
     def _on_lines(self, rank: int, lines: list[bytes]) -> None:
-        """Pass on what a rank has printed; of a flood, which stands whole in the log, only the beginning."""
         self._watch_ranks.lines(rank, lines)
-        for line in lines[:_SHOWN_LINES]:
-            self._show(partial(self._observer.line, rank, line))
-        if len(lines) > _SHOWN_LINES and isinstance(self._observer, BarObserver):
-            self._show(partial(self._observer.skipped, len(lines) - _SHOWN_LINES))
+        self._tell.lines(rank, lines)
 
     def _on_bar(self, rank: int, state: bytes) -> None:
         self._watch_ranks.lines(rank, [state])
-        if isinstance(self._observer, BarObserver):
-            observer = self._observer
-            self._show(lambda: observer.bar(rank, state))
-
-    def _on_gap(self, path: Path, err: OSError) -> None:
-        self.emit("warning", code="launch/log-gap", facts={"path": str(path), "why": str(err)})
+        self._tell.bar(rank, state)
 
     def _on_failure(self, rank: RankProcess) -> None:
         attempt = self._attempt
@@ -349,13 +316,13 @@ class Supervisor:
         if self._attempt is None:
             return
         beats = self._beats(self._attempt)
-        self._show(lambda: self._observer.tick(beats))
+        self._tell.beats(beats)
         if self._hangs is not None:
             self._look_for_hang(self._attempt, self._hangs)
             return
         quiet_s = self._stall.look(beats, time.monotonic_ns())
         if quiet_s is not None:
-            self.emit("warning", code="launch/quiet", facts={"seconds": round(quiet_s)})
+            self._tell.emit("warning", code="launch/quiet", facts={"seconds": round(quiet_s)})
 
     def _look_for_hang(self, attempt: Attempt, hangs: HangWatch) -> None:
         found = hangs.look(attempt)
@@ -363,7 +330,7 @@ class Supervisor:
             return
         assert self._job.foreign is not None
         policy = self._job.foreign.on_hang
-        self.emit("hang", attempt=attempt.number, policy=policy, **found.to_json())
+        self._tell.emit("hang", attempt=attempt.number, policy=policy, **found.to_json())
         if policy != "wait":
             attempt.hang = found
             self._kill(attempt, time.monotonic())
@@ -378,7 +345,7 @@ class Supervisor:
         self._attempts += 1
         port = self._port.renew() if self._job.foreign is not None else None
         self._watch_ranks.begin(self._number)
-        self._attempt = fork_attempt(self._job, self._number, self.nursery, self._targets, count_oom_kills(), port)
+        self._attempt = fork_attempt(self._job, self._number, self.nursery, self._targets, port)
         self._lease.record(self._number)
 
     def _ask_to_stop(self, signum: int) -> None:
@@ -386,7 +353,7 @@ class Supervisor:
         if stop is None:
             return
         self._stop = stop
-        self.emit("stop_requested", why=signal.Signals(signum).name, now=stop.is_now)
+        self._tell.emit("stop_requested", why=signal.Signals(signum).name, now=stop.is_now)
         if self._attempt is not None and self._attempt.is_whole and not stop.is_now:
             self._attempt.signal(self._polite_signal(stop))
 
@@ -408,7 +375,7 @@ class Supervisor:
         for rank in attempt.ranks:
             rank.status = rank.status or ExitStatus()
         self._let_go(attempt)
-        self._tell_end(attempt, "unkillable")
+        self._tell.attempt_ended(attempt, "unkillable")
         self._end("failed", 5, "launch/unkillable", {"ranks": ", ".join(map(str, left))})
 
     def _conclude(self, attempt: Attempt, found: Diagnosis | None = None) -> None:
@@ -417,7 +384,7 @@ class Supervisor:
             rank.read_output(DRAIN_BYTES)
         if found is None:
             kill_all(without_cleaners(descendants(self.nursery.process.pid)))
-        reach = self._read_reach(attempt)
+        reach = read_reach(attempt, self._beats(attempt), self._committed)
         self._steps = reach.steps
         verdict = self._judge(attempt, reach, found)
         self._let_go(attempt)
@@ -430,7 +397,7 @@ class Supervisor:
                 (rank.failed_at for rank in attempt.ranks if rank.failed_at is not None), default=None
             )
             self._restart_later()
-        self._tell_end(attempt, verdict.how, verdict.incident)
+        self._tell.attempt_ended(attempt, verdict.how, verdict.incident)
 
     def _judge(self, attempt: Attempt, reach: Reach, found: Diagnosis | None) -> Verdict:
         if self._job.foreign is None:
@@ -452,7 +419,7 @@ class Supervisor:
             traceback=traceback.rstrip(),
             action="stop",
         )
-        self.emit("incident", **incident_facts(incident))
+        self._tell.incident(incident)
         self._end("failed", 5, code, facts, incident)
 
     def _restart_later(self) -> None:
@@ -479,25 +446,6 @@ class Supervisor:
         attempt.close()
         self._attempt = None
 
-    def _tell_end(self, attempt: Attempt, how: str, incident: Incident | None = None) -> None:
-        """Write down how an attempt went."""
-        for rank in attempt.ranks:
-            status = rank.status or ExitStatus()
-            facts = {"rank": rank.rank, "attempt": attempt.number, "code": status.code, "signal": status.signal}
-            self.emit("rank_exited", **facts, seen=rank.seen_t, ours=rank.is_stopped_by_us)
-        if incident is not None:
-            self.emit("incident", **incident_facts(incident))
-        self.emit("attempt_ended", attempt=attempt.number, how=how)
-
-    def _read_reach(self, attempt: Attempt) -> Reach:
-        told = [int((rank.finished or {}).get("step") or 0) for rank in attempt.ranks]
-        steps = [max(done, beat.step if beat else 0) for done, beat in zip(told, self._beats(attempt), strict=True)]
-        return Reach(steps=max([*steps, self._committed or 0]), rank_steps=tuple(steps), committed=self._committed)
-
-    def _is_oom_kill(self, attempt: Attempt) -> bool:
-        count = count_oom_kills()
-        return count is not None and attempt.oom_kills is not None and count > attempt.oom_kills
-
     def _end(
         self, state: State, exit_code: int, why: str, facts: Mapping[str, object], incident: Incident | None = None
     ) -> None:
@@ -513,13 +461,6 @@ class Supervisor:
 
     def _watch(self, fd: int, order: int, call: Callable[[], None]) -> None:
         self._selector.register(fd, selectors.EVENT_READ, (order, call))
-
-    def _show(self, call: Callable[[], None]) -> None:
-        try:
-            call()
-        except Exception as err:  # border: supervisor; a broken screen must not end a run
-            self._observer = SilentObserver()
-            self._events.append("warning", code="launch/screen-broken", facts={"why": f"{type(err).__name__}: {err}"})
 
 
 def _numbers(history: list[Event], kind: str, fact: str) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
@@ -12,6 +12,7 @@ from headway.launch.attempt import Attempt, RankProcess
 from headway.launch.blame import find_first, make_incident, own_failures
 from headway.launch.outcome import Incident, State
 from headway.launch.progress import RestartBudget
+from headway.telemetry import Beat
 
 _SAME_PRESS_S: Final = 0.2
 """Two Ctrl-C closer than this are one: wrappers like npm and timeout pass on what the terminal has sent already."""
@@ -57,6 +58,13 @@ class Reach:
     """By each rank."""
     committed: int | None
     """Step of the newest committed checkpoint."""
+
+
+def read_reach(attempt: Attempt, beats: Sequence[Beat | None], committed: int | None) -> Reach:
+    """Return how far the ranks have come: by their last word, or by their heartbeat where that is further."""
+    told = [int((rank.finished or {}).get("step") or 0) for rank in attempt.ranks]
+    steps = [max(done, beat.step if beat else 0) for done, beat in zip(told, beats, strict=True)]
+    return Reach(steps=max([*steps, committed or 0]), rank_steps=tuple(steps), committed=committed)
 
 
 def add_signal(before: Stop | None, signum: int, now: float) -> Stop | None:

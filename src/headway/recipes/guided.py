@@ -206,6 +206,11 @@ def _names(wanted: Path) -> Iterator[Path]:
         yield wanted.with_name(f"{wanted.stem}_{number}{wanted.suffix}")
 
 
+def asks_for_steps(loaded: LoadedConfig) -> bool:
+    """Say whether somebody counts the run's length in steps, and not the recipe alone."""
+    return loaded.config.train.steps is not None and not loaded.origins["train.steps"].startswith("recipe ")
+
+
 def size_line(is_full: bool, size: str) -> str:
     """Return the first line: which size is trained here, and how to get the other."""
     return say("recipes/guide-full" if is_full else "recipes/guide-small", size=size, flag=FULL_SIZE)

@@ -15,6 +15,7 @@ from headway.recipes import find_recipe, guided
 from headway.recipes.layoutmaster.guide_files import find_source
 from headway.recipes.layoutmaster.guide_lines import GuideLines, Setup
 from headway.recipes.layoutmaster.guide_options import choose_words, read_flags
+from headway.recipes.layoutmaster.preset import RECIPE
 from headway.recipes.layoutmaster.section import QWEN
 from headway.telemetry import RunDir
 
@@ -76,6 +77,14 @@ def test_the_full_size_is_the_guides_file_as_it_is(config):
 def test_a_word_of_the_command_line_beats_the_file(config, is_full):
     made = load(choose_words(config, ["data.batch_size=16", "training.num_epochs=7"], is_full=is_full))
     assert (made.batch.total, made.train.epochs) == (16, 7)
+
+
+@pytest.mark.parametrize("steps", [3, RECIPE.defaults["train.steps"]])
+def test_steps_somebody_asks_for_beat_the_files_epochs(config, monkeypatch, steps):
+    monkeypatch.setenv("HEADWAY_SET_TRAIN__STEPS", str(steps))
+    words = choose_words(config, [], is_full=False)
+    made = guided.load(words[0], words[1:]).config
+    assert (made.train.steps, made.train.epochs) == (steps, None)
 
 
 def test_resuming_hands_on_only_what_the_file_says_now_and_did_not_before(config):

@@ -111,8 +111,7 @@ def _has_hdf5(task: AtlasSection) -> bool:
 
 def _length_words(loaded: LoadedConfig) -> list[str]:
     """Return the recipe's own length taken back, where the file counts epochs and nobody counts steps."""
-    is_own = loaded.origins["train.steps"] == f"recipe {RECIPE.name}"
-    return ["train.steps=null"] if is_own and loaded.config.train.epochs is not None else []
+    return [] if loaded.config.train.epochs is None or guided.asks_for_steps(loaded) else ["train.steps=null"]
 
 
 def _rate_words(loaded: LoadedConfig, factor: float, ranks: int) -> list[str]:

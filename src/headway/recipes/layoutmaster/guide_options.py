@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headway.config import LoadedConfig, RunConfig, flatten, write_word
+from headway.config import LoadedConfig, flatten, write_word
 from headway.errors import UsageError
 from headway.recipes import guided
 from headway.recipes.layoutmaster.data import base_dir
 from headway.recipes.layoutmaster.poster import list_posters
-from headway.recipes.layoutmaster.preset import RECIPE
 
 CONFIG = "config_data_action_head.json"
 FLAGS = ("config", "mode", "resume", "checkpoint", "num_samples", "output_dir", "poster_dir")
@@ -78,14 +77,13 @@ def choose_words(config: Path, words: Sequence[str], *, is_full: bool) -> list[s
         for key, origin in loaded.origins.items()
         if origin.startswith(f"{config}:") and key not in _OF_SIZE and _holds_here(key, loaded)
     ]
-    return ["layoutmaster", *own, *_length(loaded.config), *kept, *words]
-
-
-def _length(config: RunConfig) -> list[str]:
-    """Return the recipe's own length taken back, where the file has one in epochs and nobody asked for steps."""
-    train = config.train
-    return ["train.steps=null"] if train.epochs is not None and train.steps == RECIPE.defaults["train.steps"] else []
+    # The recipe's own length in steps is taken back where the file counts epochs.
+    length = [] if loaded.config.train.epochs is None or guided.asks_for_steps(loaded) else ["train.steps=null"]
+    return ["layoutmaster", *own, *length, *kept, *words]
 
 
 def _holds_here(key: str, loaded: LoadedConfig) -> bool:
+    """Say whether a number of the file has a meaning at the small size, with what is here and what else was asked."""
+    if key == "train.epochs":
+        return not guided.asks_for_steps(loaded)
     return key != "task.data_dir" or bool(list_posters(base_dir(loaded.config.task)))
