@@ -47,6 +47,7 @@ from headway.units import short, size
 @option("--machine", "record", default=None, type=click.Path(path_type=Path), help="machine/help-machine")
 @option("--on", "wanted", default=None, help="machine/help-on")
 @option("--script", "script", default=None, help="plan/help-script")
+@option("--model", "model_name", default=None, help="plan/help-model")
 @option("--trace/--no-trace", default=None, help="plan/help-trace")
 @option("--probe", is_flag=True, help="plan/help-probe")
 @option("--what-if", "what_if", is_flag=True, help="plan/help-what-if")
@@ -56,12 +57,19 @@ def plan(
     record: Path | None,
     wanted: str | None,
     script: str | None,
+    model_name: str | None,
     trace: bool | None,
     probe: bool,
     what_if: bool,
     as_json: bool,
 ) -> None:
     """See the message `plan/help`."""
+    if model_name is not None:
+        if script is not None:
+            raise UsageError("plan/model-and-script")
+        beside = importlib.import_module("headway.cli.plan_model")
+        beside.plan_model(model_name, words, record=record, wanted=wanted, as_json=as_json)
+        return
     if script is not None:
         if words:
             raise UsageError("plan/script-and-source", words=shlex.join(words))

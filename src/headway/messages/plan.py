@@ -90,6 +90,54 @@ TEXTS: dict[str, Text] = {
         en_hint="leave out --probe, or --on and --machine",
         zh_hint="去掉 --probe，或去掉 --on 与 --machine",
     ),
+    "plan/model-unknown": Text(
+        en="no shape is known of a model called {name}",
+        zh="没有名为 {name} 的模型的结构数据",
+        en_hint="near it: {near}; or give the config.json of a Llama-like Hugging Face model: --model path/config.json",
+        zh_hint="相近的名字：{near}；也可以给出 Hugging Face 上 Llama 类模型的 config.json：--model 路径/config.json",
+    ),
+    "plan/model-unread": Text(
+        en="{path} could not be read: {why}",
+        zh="无法读取 {path}：{why}",
+        en_hint="give a config.json of a Hugging Face model, or a public name: --model llama-3.1-8b",
+        zh_hint="给出 Hugging Face 模型的 config.json，或公开的模型名：--model llama-3.1-8b",
+    ),
+    "plan/model-other-kind": Text(
+        en="{path} describes a model of the kind {kind}, and only Llama-like decoders can be read from a file",
+        zh="{path} 描述的是 {kind} 类模型，而从文件只能读取 Llama 类的解码器",
+        en_hint="plan the training script instead: headway plan --script 'train.py …'",
+        zh_hint="改为规划训练脚本：headway plan --script 'train.py …'",
+    ),
+    "plan/model-odd-key": Text(
+        en="{word} is no setting of this model's step",
+        zh="{word} 不是该模型训练步的设置",
+        en_hint="write key=value with one of: {known}",
+        zh_hint="写作 key=value，可用的有：{known}",
+    ),
+    "plan/model-odd-value": Text(
+        en="{key} cannot be {value}",
+        zh="{key} 不能是 {value}",
+        en_hint="it is one of: {choices}",
+        zh_hint="可用的取值：{choices}",
+    ),
+    "plan/model-needs-gpu": Text(
+        en="there is no GPU here to plan {name} for",
+        zh="本机没有 GPU，无法规划 {name}",
+        en_hint="name the cards: --on 1x4090, --on 8xH20",
+        zh_hint="指定显卡：--on 1x4090、--on 8xH20",
+    ),
+    "plan/model-does-not-fit": Text(
+        en="{name} with a batch of {micro} needs {used} on each GPU, but the smallest has {have} ({most})",
+        zh="{name} 批次为 {micro} 时每个 GPU 需要 {used}，而最小的 GPU 只有 {have}（{most}）",
+        en_hint="these changes fit: {choices}",
+        zh_hint="改成下列设置就放得下：{choices}",
+    ),
+    "plan/model-and-script": Text(
+        en="--model plans a public model and --script a script of yours",
+        zh="--model 规划公开的模型，--script 规划你自己的脚本",
+        en_hint="leave out one of them",
+        zh_hint="去掉其中一个",
+    ),
     "plan/script-and-source": Text(
         en="--script plans a script of yours, and {words} is a recipe, a config file or a setting",
         zh="--script 规划的是你自己的脚本，而 {words} 是配方、配置文件或设置",
@@ -271,6 +319,8 @@ TEXTS: dict[str, Text] = {
     "plan/row-script-batch": Text(en="batch of a step", zh="每步的批次"),
     "plan/row-script-ranks": Text(en="ranks", zh="rank 数"),
     "plan/row-script-params": Text(en="parameters", zh="参数量"),
+    "plan/row-model-largest": Text(en="largest batch a GPU", zh="单 GPU 最大批次"),
+    "plan/row-model-step": Text(en="step", zh="训练步"),
     "plan/row-disk": Text(en="disk for checkpoints", zh="检查点占用磁盘"),
     "plan/value-memory-fits": Text(en="{used} of {have}: fits", zh="{used} / {have}：放得下"),
     "plan/value-memory-tight": Text(en="{used} of {have}: tight", zh="{used} / {have}：紧张"),
@@ -305,6 +355,7 @@ TEXTS: dict[str, Text] = {
     "plan/whatif-title": Text(en="what if", zh="如果改成"),
     "plan/column-change": Text(en="change", zh="改动"),
     "plan/column-memory": Text(en="memory", zh="内存"),
+    "plan/column-largest": Text(en="largest batch", zh="最大批次"),
     "plan/column-rate": Text(en="samples/s", zh="样本/秒"),
     "plan/cards-title": Text(en="on {num} others", zh="换成 {num} 个其他 GPU"),
     "plan/column-card": Text(en="GPU", zh="GPU"),
@@ -355,15 +406,21 @@ TEXTS: dict[str, Text] = {
         "Exit code 4 when no layout fits, with the nearest ones that do.\n\n"
         "With --script, a PyTorch script of your own is run up to its second step, without a\n"
         "GPU and without values; what it would save or overwrite stays as it is.\n\n"
+        "With --model, a public model is planned by its published shape (or its config.json):\n"
+        "Llama, Qwen, Mistral, Gemma, GPT-2, ViT, ResNet, ConvNeXt, Swin, EfficientNet and others.\n\n"
         "Example:\n  headway plan nanochat batch.per_device=4 parallel.cpus=1\n  headway plan run.yaml --json\n"
-        "  headway plan --script 'train.py --batch 8' --on 2x4090",
+        "  headway plan --script 'train.py --batch 8' --on 2x4090\n"
+        "  headway plan --model llama-3.1-8b method=lora seq=4096 --on 1x4090",
         zh="显示训练在本机上的计划：设备、批次、学习率、长度。\n\n"
         "SOURCE 是配方名或配置文件；设置写作 key=value。不会启动任何训练。\n"
         "没有可行的方案时退出码为 4，并给出最接近的可行设置。\n\n"
         "--script 会在没有 GPU、没有数值的情况下把你自己的 PyTorch 脚本运行到第二次优化器更新；\n"
         "它本来会保存或覆盖的文件保持不变。\n\n"
+        "--model 按公布的结构（或 config.json）规划公开的模型：\n"
+        "Llama、Qwen、Mistral、Gemma、GPT-2、ViT、ResNet、ConvNeXt、Swin、EfficientNet 等。\n\n"
         "示例：\n  headway plan nanochat batch.per_device=4 parallel.cpus=1\n  headway plan run.yaml --json\n"
-        "  headway plan --script 'train.py --batch 8' --on 2x4090",
+        "  headway plan --script 'train.py --batch 8' --on 2x4090\n"
+        "  headway plan --model llama-3.1-8b method=lora seq=4096 --on 1x4090",
     ),
     "plan/help-trace": Text(
         en="forecast memory by a trace of the real model and step (seconds, no GPU needed), not by formula; "
@@ -376,6 +433,12 @@ TEXTS: dict[str, Text] = {
         zh="规划你自己的脚本：引号里写它的启动命令。脚本会用假张量运行到第二步；"
         "原生代码写文件、它启动的其他程序和网络访问不会被拦截",
     ),
+    "plan/help-model": Text(
+        en="plan a public model by its name or its config.json; settings are batch, accumulation, seq or image, "
+        "precision, optimizer, method, rank, targets, recompute, strategy",
+        zh="按名字或 config.json 规划公开的模型；设置有 batch、accumulation、seq 或 image、precision、optimizer、"
+        "method、rank、targets、recompute、strategy",
+    ),
     "plan/help-probe": Text(
         en="time a few real steps here first; the plan then tells time by them",
         zh="先在本机实跑几步，计划按实测给出时间",
@@ -385,7 +448,7 @@ TEXTS: dict[str, Text] = {
         zh="同时显示其他批次、并行方式和 rank 数的结果",
     ),
     "plan/help-json": Text(
-        en="print one JSON object (plan/1; with --script, plan-script/1)",
-        zh="输出一个 JSON 对象（plan/1；用 --script 时为 plan-script/1）",
+        en="print one JSON object (plan/1; with --script, plan-script/1; with --model, plan-model/1)",
+        zh="输出一个 JSON 对象（plan/1；用 --script 时为 plan-script/1，用 --model 时为 plan-model/1）",
     ),
 }

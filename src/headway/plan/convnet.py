@@ -1,23 +1,50 @@
-"""The convolution family: ResNets, and the pyramids and heads that detectors and segmenters put on them.
+"""What a vision network keeps for its backward pass, counted layer by layer without torch.
 
-Counts tensors as eager PyTorch keeps them: a convolution's output (for its norm) and what the in-place activation
-leaves (for the next convolution). Frozen layers keep nothing.
+A network is written as its forward function: each call of a `Tape` method is one layer, takes and returns the `Map` it
+works on, and adds what autograd saves for it, each tensor once. The peak is the largest of the moments of the backward
+pass: what is still kept when it reaches a layer, and the gradients and workspace of that layer.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from headway.plan.memory import MemoryForecast, peak_of
 from headway.plan.work import Work
 
-_DEPTHS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)}
-_TRANSIENTS = 5
-"""Backward of one convolution holds the gradients of its output, input and norm, and cuDNN's workspace, beside what was
-kept: about this many of its tensors (calibrated)."""
-_ROIS, _POSITIVE = 512, 128
-"""Regions a two-stage detector samples of an image, and how many of them get a mask."""
+Act = Literal["relu", "swish", "silu", "gelu", "none"]
+Norm = Literal["batch", "group", "layer", "none"]
+
+_WORKSPACE = 2.0
+"""Scratch of a dense convolution's backward in tensors of its input and output: tiles of cuDNN's Winograd transforms,
+36 numbers for 16 places (calibrated; 2.25 by the count)."""
+_TILES = 4.0
+"""The same for its weights: 36 numbers for nine, once a batch."""
+_NARROW, _SMALL = 128, 256
+"""Channels and places below which that scratch is not taken (calibrated on UNet): direct algorithms win there."""
+
+
+@dataclass(slots=True, eq=False)
+class Map:
+    """A tensor of one image on its way through the network."""
+
+    channels: int
+    height: int
+    width: int
+    saved: bool = False
+    """Some layer keeps it already: the next one that needs it keeps nothing more."""
+
+    @property
+    def pixels(self) -> int:
+        """Places of the map (tokens, of a transformer)."""
+        return self.height * self.width
+
+    @property
+    def size(self) -> int:
+        """Elements."""
+        return self.channels * self.height * self.width
 
 
 @dataclass(slots=True)
@@ -27,215 +54,159 @@ class Tape:
     kept: float = 0.0
     params: float = 0.0
     trained: float = 0.0
-    largest: float = 0.0
     flops: float = 0.0
     """Of the forward pass of one image."""
+    frozen: bool = False
+    """The layers being walked do not train: they keep nothing."""
+    standardised: bool = False
+    """Weights are standardised in every forward: three further copies of them stay."""
+    softmax: float = 2.0
+    """Tensors a softmax keeps: its output, and before PyTorch 1.11 its input."""
+    wide: float = 1.0
+    """Size of an element that autocast leaves in fp32 (norms over channels, losses) against the others."""
+    once: float = 0.0
+    """Kept elements that come once a batch."""
+    moments: list[tuple[float, float, float]] = field(default_factory=list)
+    """Kept elements of an image, passing ones of an image, passing ones of a whole batch; one a layer."""
+
+    def weigh(self, params: float) -> None:
+        """Count weights."""
+        self.params += params
+        self.trained += 0 if self.frozen else params
+
+    def save(self, one: Map) -> None:
+        """Keep a tensor for the backward pass, once."""
+        if not one.saved and not self.frozen:
+            one.saved = True
+            self.kept += one.size
+
+    def hold(self, elements: float) -> None:
+        """Keep a further tensor of no map."""
+        self.kept += 0 if self.frozen else elements
+
+    def passing(self, elements: float, *, once: float = 0.0) -> None:
+        """Note a moment with this many elements beside the kept ones.
+
+        Args:
+            once: elements that come once a batch, not once an image.
+        """
+        if not self.frozen:
+            self.moments.append((self.kept, elements, self.once + once))
 
     def conv(
         self,
-        channels: tuple[int, int],
-        pixels: float,
-        *,
+        x: Map,
+        out: int,
         kernel: int = 3,
+        *,
+        stride: int = 1,
         groups: int = 1,
-        copies: float = 2,
-        grad: bool = True,
+        norm: Norm = "batch",
+        act: Act = "relu",
         shared: bool = False,
-    ) -> None:
-        """Count a convolution; `copies` of its output stay: 2 with norm and activation, 1 without a norm.
+    ) -> Map:
+        """Walk a convolution with its norm and activation.
 
         Args:
             shared: the weights were counted before (one head over several levels).
         """
-        into, out = channels
-        weights = kernel * kernel * into * out / groups
-        self.flops += 2 * weights * pixels
+        weights = kernel * kernel * x.channels * out / groups
         if not shared:
-            self.params += weights
-            self.trained += weights if grad else 0
-        if grad:
-            self.kept += out * pixels * copies
-            self.largest = max(self.largest, out * pixels)
+            self.weigh(weights + (out if norm == "none" else 0))
+            self.once += 3 * weights if self.standardised and not self.frozen else 0
+        self.save(x)
+        y = Map(out, -(-x.height // stride), -(-x.width // stride))
+        self.flops += 2 * weights * y.pixels
+        z = self.act(self.norm(y, norm, shared=shared), act)
+        dense = groups == 1 and kernel > 1 and min(x.channels, out) >= _NARROW and y.pixels >= _SMALL
+        scratch = _WORKSPACE if dense else 0.0
+        self.passing((2 + scratch) * y.size + (1 + scratch) * x.size, once=_TILES * weights if dense else 0.0)
+        return z
 
-    def linear(self, into: float, out: float, rows: float) -> None:
-        """Count a fully connected layer over some rows."""
-        self.params += into * out
-        self.trained += into * out
-        self.kept += out * rows
-        self.flops += 2 * into * out * rows
+    def deform(
+        self, x: Map, out: int, *, stride: int = 1, groups: int = 1, norm: Norm = "batch", shared: bool = False
+    ) -> Map:
+        """Walk a deformable 3x3 whose offsets are known: beside a plain one, columns of nine shifted copies pass."""
+        columns = 9 * x.size / stride**2
+        self.passing(2 * columns)
+        return self.conv(x, out, stride=stride, groups=groups, norm=norm, shared=shared)
 
-    def hold(self, elements: float) -> None:
-        """Count a further tensor that stays."""
-        self.kept += elements
+    def norm(self, x: Map, kind: Norm = "batch", *, shared: bool = False) -> Map:
+        """Walk a normalisation: it keeps its input, and group norm (then made of batch norm and a product) twice."""
+        if kind == "none":
+            return x
+        if not shared:
+            self.weigh(2 * x.channels)
+        self.save(x)
+        if kind == "group":
+            self.hold(x.size)
+        if kind == "layer":
+            self.hold((self.wide - 1) * x.size)
+        return Map(x.channels, x.height, x.width)
 
+    def act(self, x: Map, kind: Act = "relu") -> Map:
+        """Walk an activation: in place for ReLU, which keeps its output; the others keep their input."""
+        if kind == "none":
+            return x
+        self.save(x)
+        if kind == "relu":
+            return x
+        if kind == "swish":  # its sigmoid is a tensor of its own
+            self.hold(x.size)
+        return Map(x.channels, x.height, x.width)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResNet:
-    """A ResNet or ResNeXt backbone."""
+    def linear(self, x: Map, out: int, *, act: Act = "none", shared: bool = False) -> Map:
+        """Walk a fully connected layer over the places of a map."""
+        if not shared:
+            self.weigh(x.channels * out + out)
+        self.save(x)
+        self.flops += 2.0 * x.channels * out * x.pixels
+        y = Map(out, x.height, x.width)
+        self.passing(y.size + x.size)
+        return self.act(y, act)
 
-    depth: int = 50
-    groups: int = 1
-    group_width: int = 64
-    """Width of the grouped convolution for 64 planes: 64 for ResNet, 4 a group for ResNeXt 64x4d."""
-    strides: tuple[int, int, int, int] = (1, 2, 2, 2)
-    """Of the four stages; (1, 2, 1, 1) for the dilated networks of segmentation (D8)."""
-    stride_first: bool = False
-    """The stride sits on a block's first 1x1 (Caffe's weights), not on its 3x3."""
-    frozen: int = 0
-    """Parts that do not train: 1 is the stem and the first stage."""
-    stages: int = 4
-    """How many of them there are: SSD stops after the third."""
-    deep_stem: bool = False
-    """Three 3x3 convolutions in place of one 7x7."""
+    def pool(self, x: Map, *, stride: int = 2) -> Map:
+        """Walk a max-pool: it keeps its input and the int64 places of the largest."""
+        self.save(x)
+        y = Map(x.channels, -(-x.height // stride), -(-x.width // stride))
+        self.hold(2 * y.size)
+        return y
 
-    def walk(self, tape: Tape, height: int, width: int) -> list[tuple[int, float]]:
-        """Count the backbone on one image; return channels and pixels of each stage."""
-        trains = self.frozen == 0
-        pixels = height * width / 4
-        if self.deep_stem:
-            for into, out in ((3, 32), (32, 32), (32, 64)):
-                tape.conv((into, out), pixels, grad=trains)
-        else:
-            tape.conv((3, 64), pixels, kernel=7, grad=trains)
-        pixels /= 4
-        tape.hold(64 * pixels * 3 if trains else 0)  # pooled, and its int64 indices
-        channels, outs = 64, []
-        for stage, blocks in enumerate(_DEPTHS[self.depth][: self.stages]):
-            planes, trains = 64 << stage, self.frozen < stage + 1
-            for number in range(blocks):
-                stride = self.strides[stage] if number == 0 else 1
-                first = number == 0
-                channels, pixels = self._block(tape, channels, planes, pixels, stride=stride, grad=trains, first=first)
-            outs.append((channels, pixels))
-        return outs
+    def attend(self, q: Map, k: Map, v: Map, *, heads: int = 1) -> Map:
+        """Walk attention without a fused kernel: queries, keys, values and the matrix of all pairs stay."""
+        for one in (q, k, v):
+            self.save(one)
+        pairs = heads * q.pixels * k.pixels
+        self.score(pairs)
+        self.flops += 2.0 * q.pixels * k.pixels * (q.channels + v.channels)
+        self.passing(2.0 * v.size)
+        return Map(v.channels, q.height, q.width)
 
-    def _block(
-        self, tape: Tape, channels: int, planes: int, pixels: float, *, stride: int, grad: bool, first: bool
-    ) -> tuple[int, float]:
-        after = pixels / stride**2
-        if self.depth < 50:
-            tape.conv((channels, planes), after, grad=grad)
-            tape.conv((planes, planes), after, grad=grad)
-            if first and (stride > 1 or channels != planes):
-                tape.conv((channels, planes), after, kernel=1, copies=1, grad=grad)
-            return planes, after
-        inner = planes * self.group_width * self.groups // 64 if self.groups > 1 else planes
-        tape.conv((channels, inner), after if self.stride_first else pixels, kernel=1, grad=grad)
-        tape.conv((inner, inner), after, groups=self.groups, grad=grad)
-        tape.conv((inner, planes * 4), after, kernel=1, grad=grad)
-        if first:
-            tape.conv((channels, planes * 4), after, kernel=1, copies=1, grad=grad)
-        return planes * 4, after
-
-
-def add_pyramid(
-    tape: Tape, outs: list[tuple[int, float]], *, first: int = 0, levels: int = 5, paths: int = 1
-) -> list[float]:
-    """Count a feature pyramid of 256 channels over stages from `first` on; return the pixels of its levels."""
-    used = outs[first:]
-    for channels, area in used:
-        tape.conv((channels, 256), area, kernel=1, copies=1)
-        tape.conv((256, 256), area, copies=1)
-        for _ in range(paths - 1):
-            tape.conv((256, 256), area, copies=2)
-    pixels = [size for _, size in used]
-    while len(pixels) < levels:
-        pixels.append(pixels[-1] / 4)
-        if first:  # dense detectors make the extra levels by convolutions
-            tape.conv((256, 256), pixels[-1], copies=1)
-    return pixels
+    def score(self, pairs: float) -> None:
+        """Keep a softmax over so many pairs, in fp32 under autocast; old releases pass a product in its backward."""
+        self.hold(pairs * (self.softmax * self.wide + (1 if self.wide > 1 else 0)))
+        self.passing((1.0 + self.softmax) * pairs * self.wide)
 
 
-def add_proposals(tape: Tape, pixels: list[float]) -> None:
-    """Count a region proposal head over all levels."""
-    for level, size in enumerate(pixels):
-        tape.conv((256, 256), size, copies=1, shared=level > 0)
-        tape.conv((256, 15), size, kernel=1, copies=3, shared=level > 0)
+def resize(x: Map, like: Map) -> Map:
+    """Return the map at the size of another: a new tensor."""
+    return x if (x.height, x.width) == (like.height, like.width) else Map(x.channels, like.height, like.width)
 
 
-def add_regions(tape: Tape, *, stages: int = 1, masks: bool = False, classes: int = 80) -> None:
-    """Count box heads, one a cascade stage, and mask heads, for the sampled regions of one image."""
-    for _ in range(stages):
-        tape.hold(_ROIS * 256 * 49)
-        tape.linear(256 * 49, 1024, _ROIS)
-        tape.linear(1024, 1024, _ROIS)
-        tape.linear(1024, classes * 5 + 1, _ROIS)
-        if masks:
-            pixels = _POSITIVE * 14 * 14
-            tape.hold(256 * pixels)
-            for _ in range(4):
-                tape.conv((256, 256), pixels, copies=1)
-            tape.conv((256, 256), pixels * 4, kernel=2, copies=1)
-            tape.conv((256, classes), pixels * 4, kernel=1, copies=2)
+def concat(maps: Sequence[Map]) -> Map:
+    """Return the maps beside each other: a new tensor."""
+    return Map(sum(one.channels for one in maps), maps[0].height, maps[0].width)
 
 
-def add_dense(tape: Tape, pixels: list[float], *, anchors: int = 1, normed: bool = False, classes: int = 80) -> None:
-    """Count a one-stage head: two towers of four convolutions over every level."""
-    for level, size in enumerate(pixels):
-        for _ in range(8):
-            tape.conv((256, 256), size, copies=2 if normed else 1, shared=level > 0)
-        # logits, their sigmoid, targets and the focal weight
-        tape.conv((256, anchors * classes), size, copies=4, shared=level > 0)
-        tape.conv((256, anchors * 5), size, copies=3, shared=level > 0)
-
-
-def add_ssd(tape: Tape, outs: list[tuple[int, float]], *, classes: int = 81) -> None:
-    """Count SSD's further levels, each halved, and its heads on every level."""
-    channels, pixels = outs[-1]
-    levels = [(channels, pixels)]
-    side = pixels**0.5
-    for middle, out in ((256, 512), (256, 512), (128, 256), (128, 256), (128, 256)):
-        tape.conv((levels[-1][0], middle), levels[-1][1], kernel=1)
-        side = max(1.0, side / 2)
-        tape.conv((middle, out), side * side)
-        levels.append((out, side * side))
-    for (into, area), anchors in zip(levels, (4, 6, 6, 6, 4, 4), strict=True):
-        tape.conv((into, anchors * (4 + classes)), area)
-
-
-def add_segment_head(
-    tape: Tape,
-    outs: list[tuple[int, float]],
-    *,
-    kind: Literal["fcn", "psp", "aspp", "aspp+", "attention", "cross"],
-    classes: int,
-    image: float,
-    width: int = 512,
-) -> None:
-    """Count a head on the last stage, the auxiliary one on the third, and full-size logits of both."""
-    channels, pixels = outs[-1]
-    if kind == "psp":
-        tape.hold((channels + 4 * width) * pixels)
-        tape.conv((channels + 4 * width, width), pixels)
-    elif kind in ("aspp", "aspp+"):
-        for _ in range(4):
-            tape.conv((channels, width), pixels)
-        tape.hold(5 * width * pixels)
-        tape.conv((5 * width, width), pixels)
-        if kind == "aspp+":
-            low, wide = outs[0]
-            tape.conv((low, 48), wide, kernel=1)
-            tape.hold((width + 48) * wide)
-            for into in (width + 48, width):
-                tape.conv((into, into), wide, groups=into)
-                tape.conv((into, width), wide, kernel=1)
-    else:
-        tape.conv((channels, width), pixels)
-        tape.conv((width, width), pixels)
-        tape.hold((channels + width) * pixels)
-        tape.conv((channels + width, width), pixels)
-        if kind == "attention":  # a matrix of pixels squared, before and after its softmax
-            tape.hold(2 * pixels * pixels)
-            tape.hold(3 * width / 2 * pixels)
-        elif kind == "cross":  # rows and columns only, twice
-            tape.hold(2 * (2 * pixels * 2 * pixels**0.5 + 2 * width * pixels))
-    tape.conv((outs[-2][0], width // 2), outs[-2][1])
-    # upsampled logits, log-softmax and its gradient, for head and auxiliary head
-    tape.hold(classes * image * (3 + 2))
+def fresh(x: Map) -> Map:
+    """Return a new tensor of the same size: a sum, a product."""
+    return Map(x.channels, x.height, x.width)
 
 
 def weigh_convnet(tape: Tape, work: Work, *, ranks: int = 1) -> MemoryForecast:
     """Return the peak of one rank that trains the network on its tape."""
-    images = work.micro_batch * work.compute_bytes
-    kept = {"activations": tape.kept * images, "one layer's backward": tape.largest * _TRANSIENTS * images}
-    return peak_of(work, weights=tape.params * work.weight_bytes, trained=tape.trained, kept=kept, ranks=ranks)
+    batch, size = work.micro_batch, work.compute_bytes
+    moments = [*tape.moments, (tape.kept, 0.0, tape.once)]
+    kept, passing, once = max(moments, key=lambda one: (one[0] + one[1]) * batch + one[2])
+    parts = {"activations": kept * batch * size, "temporaries": (passing * batch + once) * size}
+    return peak_of(work, weights=tape.params * work.weight_bytes, trained=tape.trained, kept=parts, ranks=ranks)

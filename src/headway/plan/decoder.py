@@ -5,7 +5,7 @@ Every term is a tensor somebody can point at in the model's code: what autograd 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -39,8 +39,16 @@ class Decoder:
     """Logits go through a tanh, which keeps them once more."""
     one_qkv: bool = False
     """Queries, keys and values come from one matrix: keeping the values keeps all three."""
+    rotary: bool = True
+    """Queries and keys are turned, which makes copies of them."""
     expand_kv: bool = False
     """Shared key and value heads are copied out to every query head before attention."""
+    experts: int = 0
+    """MLPs of a block among which each token chooses; 0: there is one, for all."""
+    active: int = 1
+    """Experts a token goes to."""
+    mixed_values: bool = False
+    """Values are mixed with embedded ones by trained weights, and so kept before the mixing too."""
     more_params: int = 0
     """Weights beside the blocks and the two embeddings (value embeddings, position tables)."""
 
@@ -58,7 +66,17 @@ class Decoder:
     def block_params(self) -> int:
         """Weights of one block."""
         attention = self.hidden * (2 * self.q_width + 2 * self.kv_width)
-        return attention + self.hidden * self.ffn * (3 if self.mlp == "swiglu" else 2)
+        return attention + self.mlp_params * max(1, self.experts) + self.hidden * self.experts
+
+    @property
+    def mlp_params(self) -> int:
+        """Weights of one MLP, or of one expert."""
+        return self.hidden * self.ffn * (3 if self.mlp == "swiglu" else 2)
+
+    @property
+    def used_params(self) -> int:
+        """Weights of one block that a token meets."""
+        return self.block_params - self.mlp_params * max(0, self.experts - self.active)
 
     @property
     def embedding_params(self) -> int:
@@ -73,38 +91,81 @@ class Decoder:
 
 def keep_in_block(shape: Decoder, work: Work) -> Iterator[tuple[str, float]]:
     """Yield the tensors of one block that backward needs, in bytes a token, on one tensor rank."""
-    one, ways = work.compute_bytes, work.tensor
+    ways = work.tensor
     # What every tensor rank holds whole, unless the sequence is cut over them as well.
     stream = shape.hidden / (ways if work.sequence_parallel else 1)
     q, kv, ffn = shape.q_width / ways, shape.kv_width / ways, shape.ffn / ways
     yield from _keep_norms(shape, work, stream)
     yield from _keep_attention(shape, work, q, kv)
     yield from _keep_mlp(shape, work, ffn)
-    adapter = work.adapter
-    if adapter is None:
-        return
-    inputs = {"q": stream, "k": stream, "v": stream, "o": q, "gate": stream, "up": stream, "down": ffn}
-    outputs = {"q": q, "k": kv, "v": kv, "o": stream, "gate": ffn, "up": ffn, "down": stream}
+    if work.dropout:
+        yield "masks of attention's and MLP's dropout", 2 * stream
+    if shape.experts:
+        # What goes into the experts and what comes out, in their order: the second for the gates' gradient.
+        each = shape.hidden * work.compute_bytes * shape.active
+        yield "tokens sorted by expert", 2 * each * (work.expert_tensor or ways) / ways
+    if work.adapter is not None:
+        yield from _keep_adapter(shape, work, {"stream": stream, "q": q, "kv": kv, "ffn": ffn})
+
+
+_SIDES = {
+    "q": ("stream", "q"),
+    "k": ("stream", "kv"),
+    "v": ("stream", "kv"),
+    "o": ("q", "stream"),
+    "gate": ("stream", "ffn"),
+    "up": ("stream", "ffn"),
+    "down": ("ffn", "stream"),
+}
+"""What each linear layer of a block reads and writes."""
+
+
+def _keep_adapter(shape: Decoder, work: Work, width: dict[str, float]) -> Iterator[tuple[str, float]]:
+    adapter, one = work.adapter, work.compute_bytes
+    assert adapter is not None
     # q, k and v read one tensor, and so do gate and up; what attention keeps anyway is not kept twice.
     for group in (("q", "k", "v"), ("gate", "up"), ("o",), ("down",)):
         wrapped = [name for name in group if name in adapter.inputs]
         if not wrapped:
             continue
-        times = (1 if shape.one_qkv and group[0] == "q" else len(wrapped)) if adapter.dropout else 0
-        yield (
-            "adapter inputs",
-            inputs[group[0]] * ((one + 1) * times + (one if not adapter.dropout and group[0] != "o" else 0)),
-        )
-        yield "adapter outputs", sum(outputs[name] for name in wrapped) * one * adapter.copies
+        read = width[_SIDES[group[0]][0]]
+        if adapter.cast_bytes is not None:
+            yield "adapter inputs", read * adapter.cast_bytes * len(wrapped)
+        elif adapter.dropout:
+            yield "adapter inputs", read * (one + 1) * (1 if shape.one_qkv and group[0] == "q" else len(wrapped))
+        elif group[0] != "o":
+            yield "adapter inputs", read * one
+    yield "adapter outputs", sum(width[_SIDES[name][1]] for name in adapter.outputs) * adapter.output_bytes
+    if adapter.norms:
+        yield "normed, before the gain", 2 * width["stream"] * one
     if adapter.scales_outputs:
-        linears = ("q", "k", "v", "o", "up", "down", *(("gate",) if shape.mlp == "swiglu" else ()))
-        yield "scaled outputs", sum(outputs[name] for name in linears) * one
-        yield "norm outputs", 2 * stream * 4 if shape.norm == "rms" else 2 * stream * one
+        linears = [name for name in _SIDES if name != "gate" or shape.mlp == "swiglu"]
+        yield "scaled outputs", sum(width[_SIDES[name][1]] for name in linears) * one
+        yield "norm outputs", 2 * width["stream"] * 4 if shape.norm == "rms" else 2 * width["stream"] * one
+
+
+def count_lora(shape: Decoder, rank: int, linears: Iterable[str]) -> int:
+    """Return the weights of two thin matrices beside each of these linear layers, in all blocks."""
+    width = _widths(shape)
+    return shape.layers * rank * sum(width[side] for name in linears for side in _SIDES[name])
+
+
+def _widths(shape: Decoder) -> dict[str, int]:
+    return {"stream": shape.hidden, "q": shape.q_width, "kv": shape.kv_width, "ffn": shape.ffn}
+
+
+def changed_bytes(shape: Decoder, work: Work) -> float:
+    """Return the bytes of the changes an adapter makes to whole matrices, of one block."""
+    if work.adapter is None:
+        return 0.0
+    width = _widths(shape)
+    sizes = (width[_SIDES[name][0]] * width[_SIDES[name][1]] for name in work.adapter.changed)
+    return sum(sizes) * work.adapter.change_bytes
 
 
 def _frozen(work: Work) -> bool:
-    """Whether linears need no input, as their weights get no gradient."""
-    return work.adapter is not None
+    """Whether linears keep no input, as their weights get no gradient."""
+    return work.adapter is not None and not work.packed_inputs
 
 
 def _keep_norms(shape: Decoder, work: Work, stream: float) -> Iterator[tuple[str, float]]:
@@ -114,7 +175,7 @@ def _keep_norms(shape: Decoder, work: Work, stream: float) -> Iterator[tuple[str
     if work.adapter is None and not fused:
         yield "normed, before the gain", norms * stream * one
     if not _frozen(work):
-        yield "norm outputs", norms * stream * one
+        yield "norm outputs", norms * (shape.hidden if work.keeps_gathered else stream) * one
         if (work.stream_bytes or one) > one and not shape.one_qkv and not work.compiled:
             # Autocast remembers casts of weights, not of inputs: queries, keys and values each cast their own.
             yield "casts of keys' and values' input", 2 * stream * one
@@ -124,11 +185,13 @@ def _keep_attention(shape: Decoder, work: Work, q: float, kv: float) -> Iterator
     one = work.compute_bytes
     seen = q if shape.expand_kv else kv
     yield "queries, keys, values", (q + 2 * seen) * one
-    if shape.one_qkv and not work.compiled:
+    if shape.one_qkv and shape.rotary and not work.compiled:
         # The values are a view of the one matrix product, so its whole result stays beside the rotated copies.
         yield "qkv product", (q + kv) * one
     if shape.qk_norm:
         yield "queries and keys before their norm", (q + kv) * one
+    if shape.mixed_values:
+        yield "values before the mixing", kv * one
     yield "attention output", q * one
     if not work.flash:
         # scores (softmax output), its mask and what dropout leaves, a row of the sequence for each head.
@@ -136,7 +199,7 @@ def _keep_attention(shape: Decoder, work: Work, q: float, kv: float) -> Iterator
 
 
 def _keep_mlp(shape: Decoder, work: Work, ffn: float) -> Iterator[tuple[str, float]]:
-    one = work.compute_bytes
+    one = work.compute_bytes * (shape.active if shape.experts else 1)
     whole = not _frozen(work)
     if shape.mlp == "swiglu":
         yield "gate and up", 2 * ffn * one
@@ -167,4 +230,4 @@ def logit_bytes(shape: Decoder, work: Work) -> float:
 def block_flops(shape: Decoder, seq_len: int, *, window: int | None = None) -> float:
     """Return forward FLOPs of one token in one block: two for each weight, and causal attention."""
     reach = min(seq_len, window or seq_len)
-    return 2.0 * shape.block_params + 2.0 * reach * shape.q_width
+    return 2.0 * shape.used_params + 2.0 * reach * shape.q_width

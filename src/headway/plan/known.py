@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -46,7 +47,7 @@ DECODERS: dict[str, Decoder] = {
     "mistral-7b": _llama(32, 4096, 32, 8, 14336, 32000),
     "mistral-nemo-12b": _llama(40, 5120, 32, 8, 14336, 131072, head_dim=128),
     "mistral-small-24b": _llama(40, 5120, 32, 8, 32768, 131072, head_dim=128),
-    "mixtral-8x7b": _llama(32, 4096, 32, 8, 14336, 32000),
+    "mixtral-8x7b": _llama(32, 4096, 32, 8, 14336, 32000, experts=8, active=2),
     "tiny-llama": _llama(22, 2048, 32, 4, 5632, 32000),
     "tinyllama-1.1b": _llama(22, 2048, 32, 4, 5632, 32000),
     "smollm2-135m": _llama(30, 576, 9, 3, 1536, 49152, tied=True),
@@ -159,15 +160,68 @@ def find_decoder(name: str) -> Decoder | None:
     return None
 
 
+_GATED = frozenset(
+    ("llama", "mistral", "mixtral", "qwen2", "qwen3", "gemma", "gemma2", "phi3", "internlm2", "olmo2", "granite")
+)
+"""Kinds of Hugging Face models whose blocks are Llama's: rotated queries and keys, RMS norms, a gated MLP."""
+
+
+def read_shape(config: Mapping[str, Any]) -> Decoder | None:
+    """Return the shape a Hugging Face `config.json` describes; none: of another kind, or a number is missing."""
+    sizes: dict[str, Any] = {
+        "layers": config.get("num_hidden_layers"),
+        "hidden": config.get("hidden_size"),
+        "heads": config.get("num_attention_heads"),
+        "ffn": config.get("intermediate_size"),
+        "vocab": config.get("vocab_size"),
+    }
+    more = {"kv_heads": config.get("num_key_value_heads"), "head_dim": config.get("head_dim")}
+    given: dict[str, Any] = {name: size for name, size in more.items() if size is not None}
+    if config.get("model_type") not in _GATED or not all(
+        isinstance(size, int) and size > 0 for size in [*sizes.values(), *given.values()]
+    ):
+        return None
+    experts = config.get("num_local_experts")
+    if isinstance(experts, int) and experts > 1:
+        given |= {"experts": experts, "active": config.get("num_experts_per_tok") or 1}
+    tied = bool(config.get("tie_word_embeddings", config["model_type"].startswith("gemma")))
+    return Decoder(**sizes, **given, tied=tied, qk_norm=config["model_type"] in ("qwen3", "olmo2"))
+
+
+_VITS = {
+    "tiny": (12, 192, 3),
+    "small": (12, 384, 6),
+    "base": (12, 768, 12),
+    "large": (24, 1024, 16),
+    "huge": (32, 1280, 16),
+    "giant": (40, 1408, 16),
+}
+"""Layers, width and heads of the sizes of timm's vision transformers."""
+_VIT = re.compile(r"(?:vit|deit3?|beit)_(\w+?)_(?:distilled_)?patch(\d+)_(\d+)(?:_|$)")
+
+
+def vit(layers: int, hidden: int, heads: int) -> Decoder:
+    """Return a plain vision transformer: an encoder whose vocabulary are its 1000 classes."""
+    more: dict[str, Any] = {"mlp": "gelu", "norm": "layer", "tied": True, "one_qkv": True}
+    return Decoder(layers=layers, hidden=hidden, heads=heads, vocab=1000, ffn=4 * hidden, **more)
+
+
+def find_vit(name: str) -> tuple[Decoder, int, int] | None:
+    """Return shape, side of a patch and side of an image by a name like `vit_base_patch16_224`."""
+    found = _VIT.match(name)
+    if found is None or found[1] not in _VITS:
+        return None
+    return vit(*_VITS[found[1]]), int(found[2]), int(found[3])
+
+
 def nanochat(
     depth: int, *, vocab: int = 65536, aspect: int = 64, head_dim: int = 128, mlp: Literal["relu2", "swiglu"] = "relu2"
 ) -> Decoder:
     """Return the shape of a nanochat model from its depth."""
     width = depth * aspect
     heads = max(1, -(-width // head_dim))
-    return Decoder(
-        layers=depth, hidden=width, heads=heads, vocab=vocab, ffn=4 * width, mlp=mlp, qk_norm=True, norm="rms"
-    )
+    ffn = 4 * width if mlp == "relu2" else 8 * width // 3  # a gate's third matrix is paid for in width
+    return Decoder(layers=depth, hidden=width, heads=heads, vocab=vocab, ffn=ffn, mlp=mlp, qk_norm=True, norm="rms")
 
 
 def retie(shape: Decoder, *, tied: bool) -> Decoder:

@@ -7,10 +7,10 @@ for them (`reserved`), and what the driver shows (`used`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from headway.plan.decoder import Decoder, keep_in_block, logit_bytes
+from headway.plan.decoder import Decoder, changed_bytes, keep_in_block, logit_bytes
 from headway.plan.work import Work
 
 Verdict = Literal["fits", "tight", "will-not-fit"]
@@ -34,7 +34,7 @@ class MemoryForecast:
     parts: Mapping[str, float]
     """Holder to bytes; they add up to `allocated`."""
     moment: str
-    """When the peak is: `load`, `backward` (its start) or `step` (the optimizer's)."""
+    """When the peak is: `load`, `backward` (its start), `step` (the optimizer's) or `validation`."""
     ranks: int = 1
     notes: tuple[str, ...] = field(default=())
 
@@ -72,8 +72,9 @@ def weigh_decoder(shape: Decoder, work: Work, *, params: int | None = None, rank
     held, trained = _count_weights(shape, work, params)
     block = sum(size for _, size in keep_in_block(shape, work)) * work.tokens
     blocks = shape.layers / work.pipeline
-    kept = _kept_blocks(shape, work, block, blocks) * work.in_flight
-    logits = logit_bytes(shape, work) * min(work.tokens, work.logit_tokens or work.tokens)
+    kept = _kept_blocks(shape, work, block, blocks) * work.in_flight + changed_bytes(shape, work) * blocks
+    each = logit_bytes(shape, work) + work.logit_copies * shape.vocab / work.tensor
+    logits = each * min(work.tokens, work.logit_tokens or work.tokens)
     stream = shape.hidden * work.compute_bytes * work.tokens * 2
     return peak_of(
         work,
@@ -81,6 +82,7 @@ def weigh_decoder(shape: Decoder, work: Work, *, params: int | None = None, rank
         trained=trained,
         kept={"activations": kept + stream, "logits-and-loss": logits},
         gathered=_gathered(shape, work),
+        with_states=_count_states(shape, work, trained),
         ranks=ranks,
     )
 
@@ -92,6 +94,7 @@ def peak_of(
     trained: float,
     kept: Mapping[str, float],
     gathered: float = 0.0,
+    with_states: float | None = None,
     ranks: int = 1,
 ) -> MemoryForecast:
     """Return the larger of the two moments that can be the peak: the start of backward and the optimizer's step.
@@ -101,10 +104,12 @@ def peak_of(
         trained: number of trained weights on this rank's share of the model.
         kept: activations by name, in bytes.
         gathered: bytes of full weights brought together for a block and the one before it.
+        with_states: number of weights whose optimizer state this rank keeps; none: of `trained`, as it is cut.
     """
     grads = trained * work.grad_bytes / work.shard_grads
     buckets = trained * work.bucket_bytes
-    states = 0.0 if work.host_states else trained * (work.state_bytes + work.master_bytes) / work.shard_states
+    stated = trained / work.shard_states if with_states is None else with_states
+    states = 0.0 if work.host_states else stated * (work.state_bytes + work.master_bytes)
     always = {
         "weights": weights / work.shard_weights,
         "optimizer-state": states,
@@ -135,12 +140,34 @@ def weigh_loading(weights: float, *, ranks: int, whole: float) -> MemoryForecast
     return MemoryForecast(parts=parts, moment="load", ranks=ranks)
 
 
+def weigh_validation(shape: Decoder, work: Work, *, tokens: int, ranks: int = 1) -> MemoryForecast:
+    """Return the peak of a validation pass over more tokens than a training step has.
+
+    Nothing is kept for backward and gradients are gone, but the logits of all tokens exist at once.
+    """
+    held, trained = _count_weights(shape, work, None)
+    parts = {
+        "weights": held / work.shard_weights,
+        "optimizer-state": trained * (work.state_bytes + work.master_bytes) / work.shard_states,
+        "activations": 2 * shape.hidden * work.compute_bytes * tokens,
+        "logits-and-loss": shape.vocab * work.compute_bytes * tokens,
+        "workspace": WORKSPACE_BYTES,
+    }
+    return MemoryForecast(parts=parts, moment="validation", ranks=ranks)
+
+
+def add_held(forecast: MemoryForecast, name: str, size: float) -> MemoryForecast:
+    """Return the forecast with one more holder, there at every moment (a buffer, a table)."""
+    return replace(forecast, parts={**forecast.parts, name: forecast.parts.get(name, 0.0) + size})
+
+
 def _count_weights(shape: Decoder, work: Work, params: int | None) -> tuple[float, float]:
     """Return bytes of stored weights and the number of trained ones, on one tensor and pipeline rank, uncut by data."""
     whole = float(params if params is not None else shape.params)
     if work.pipeline > 1:  # the last stage: its blocks and one embedding
         whole = shape.layers * shape.block_params / work.pipeline + shape.vocab * shape.hidden
-    whole /= work.tensor
+    experts = _count_experts(shape, work)
+    whole = (whole - experts * work.expert_parallel * _expert_tensor(work)) / work.tensor + experts
     if work.adapter is None:
         return whole * work.weight_bytes, whole
     # Embeddings are looked up, not multiplied: they stay in 16 bits when linears are packed into 4.
@@ -148,6 +175,23 @@ def _count_weights(shape: Decoder, work: Work, params: int | None) -> tuple[floa
     packed = work.frozen_bytes if work.frozen_bytes is not None else work.weight_bytes
     frozen = (whole - table) * packed + table * max(packed, work.compute_bytes)
     return frozen + work.adapter.params * work.weight_bytes, work.adapter.params
+
+
+def _expert_tensor(work: Work) -> int:
+    return work.expert_tensor or work.tensor
+
+
+def _count_experts(shape: Decoder, work: Work) -> float:
+    """Return the number of experts' weights on one rank, uncut by data."""
+    every = shape.layers / work.pipeline * shape.experts * shape.mlp_params
+    return every / work.expert_parallel / _expert_tensor(work)
+
+
+def _count_states(shape: Decoder, work: Work, trained: float) -> float:
+    """Return the number of weights whose states one rank keeps; fewer ranks share an expert than a layer."""
+    experts = _count_experts(shape, work) if work.adapter is None else 0.0
+    same = max(1, work.shard_states * work.tensor // (work.expert_parallel * _expert_tensor(work)))
+    return (trained - experts) / work.shard_states + experts / (same if work.shard_states > 1 else 1)
 
 
 def _kept_blocks(shape: Decoder, work: Work, block: float, blocks: float) -> float:

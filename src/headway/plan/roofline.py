@@ -56,14 +56,16 @@ class Card:
         return {9: "hopper", 10: "blackwell"}.get(major, "consumer")
 
 
-MATMUL = {"volta": 0.75, "ampere": 0.84, "consumer": 0.75, "hopper": 0.63, "blackwell": 0.28}
+MATMUL = {"volta": 0.75, "ampere": 0.84, "consumer": 0.95, "hopper": 0.66, "blackwell": 0.25}
 """Share of the peak that matrix products of an endless width reach."""
-HALF_WIDTH = 320
-"""Width at which they reach half of that: small models leave the units waiting."""
-FORMATS = {"fp32": 1.0, "tf32": 1.0, "half": 1.0, "fp8": 0.55}
+HALF_WIDTH = {"fp32": 0, "tf32": 270, "half": 270, "fp8": 1000}
+"""Width at which they reach half of that: small models leave the units waiting, and casts to 8 bits weigh more."""
+FORMATS = {"fp32": 1.15, "tf32": 1.0, "half": 1.0, "fp8": 0.85}
 """The same by number format, against 16 bits."""
-ATTENTION = {"volta": 0.3, "ampere": 0.34, "consumer": 0.4, "hopper": 0.31, "blackwell": 0.2}
+ATTENTION = {"volta": 0.3, "ampere": 0.34, "consumer": 0.4, "hopper": 0.34, "blackwell": 0.2}
 """Share of the peak that flash attention reaches."""
+OLDER_ATTENTION = {"hopper": 0.2}
+"""The same for kernels written for the generation before, which leave its new units idle."""
 CONV_SHARE = {"fp32": 0.9, "tf32": 0.5, "half": 0.45, "fp8": 0.45}
 CONV = {"consumer": 0.8}
 """Share of the peak that convolutions reach, by number format; consumer cards add 16-bit products in fp32 at half their
@@ -72,8 +74,10 @@ TRAFFIC_CONV = 8.0
 """Times a kept byte of a convolution crosses the memory bus: its norm and activation read and write it again."""
 BANDWIDTH = 0.8
 """Share of the memory bandwidth that streaming kernels reach."""
-TRAFFIC, TRAFFIC_COMPILED = 4.4, 1.0
+TRAFFIC, TRAFFIC_COMPILED = 5.5, 0.6
 """Times a kept byte crosses the memory bus in forward and backward, eager and compiled."""
+TRAFFIC_SCORES = 12.0
+"""Times an attention matrix crosses it where it is written out: scores, mask, softmax and dropout, forward and back."""
 FULL_POWER_W = {"hopper": 700.0}
 """Board power the shares were calibrated at; a card with less slows down by the root of the ratio."""
 _TRACED_WIDTH = 1280
@@ -84,12 +88,14 @@ KERNELS = 110
 """Kernels of one block, forward and backward, eager; a third of it when compiled."""
 LINK, PCIE, NO_P2P = 0.7, 0.6, 0.5
 """Shares of a link's one-way rate that collectives reach; without peer access everything crosses the host."""
-NETWORK_GB_S = {"hopper": 50.0, "blackwell": 50.0}
-"""Rate a GPU has between machines, one way: an adapter of 400 Gb/s a GPU; older ones 200 Gb/s."""
+NETWORK_GB_S = {"volta": 12.5, "ampere": 200.0, "hopper": 400.0, "blackwell": 400.0}
+"""Rate a machine of eight has to the others, one way: one adapter of 100 Gb/s, eight of 200 and of 400."""
 NODE = 8
 REPLICA, STRAGGLE = 0.03, 0.01
 """Share of a step lost to being one of several (hooks, shared power and host), and, for each doubling of the ranks, to
 waiting for the slowest."""
+ASYNC_TENSOR = 0.5
+"""Share of the tensor ranks' exchange that still shows when it is cut up behind the products."""
 OVERLAP = 0.85
 """Share of backward behind which communication can hide."""
 
@@ -133,7 +139,7 @@ def _power(card: Card) -> float:
 
 def matmul_rate(card: Card, number: Number, width: float) -> float:
     """Return the FLOP/s that matrix products of a width reach."""
-    share = MATMUL[card.generation] * FORMATS[number] * width / (width + HALF_WIDTH)
+    share = MATMUL[card.generation] * FORMATS[number] * width / (width + HALF_WIDTH[number])
     return card.peak(number) * share * _power(card)
 
 
@@ -154,17 +160,22 @@ def time_decoder(
     """
     weights = params if params is not None else shape.params
     head = 2.0 * shape.vocab * shape.hidden * predicted
-    linear = 2.0 * shape.layers * shape.block_params + head
-    attention = shape.layers * (block_flops(shape, work.attended or work.seq_len) - 2.0 * shape.block_params)
+    linear = 2.0 * shape.layers * shape.used_params + head
+    attention = shape.layers * (block_flops(shape, work.attended or work.seq_len) - 2.0 * shape.used_params)
     passes = 3.0 if work.adapter is None else 2.05
     again = {"none": 0.0, "selective": 0.25, "full": 1.0, "offload": 1.0}[work.recompute]
-    rate = matmul_rate(card, number, shape.hidden)
-    soft = card.peak("half" if number == "fp8" else number) * ATTENTION[card.generation] * _power(card)
+    # Tensor ranks cut one of the three sides of every product.
+    rate = matmul_rate(card, number, shape.hidden / work.tensor ** (1 / 3))
+    reached = ATTENTION | OLDER_ATTENTION if work.older_attention else ATTENTION
+    soft = card.peak("half" if number == "fp8" else number) * reached[card.generation] * _power(card)
     tokens, share = work.tokens, work.tensor * work.pipeline
     product_s = tokens * ((passes + again) * linear / rate + (3.5 + again) * attention / soft) / share
-    kept = shape.layers * sum(size for _, size in keep_in_block(shape, replace(work, compiled=False, flash=True)))
+    whole = replace(work, compiled=False, flash=True, tensor=1)
+    kept = shape.layers * sum(size for _, size in keep_in_block(shape, whole))
     moved = tokens * kept * (TRAFFIC_COMPILED if work.compiled else TRAFFIC) * (1 + again / 2)
     moved += tokens * shape.vocab * predicted * (4.0 if work.compiled else 12.0)
+    if not work.flash:
+        moved += tokens * shape.layers * shape.heads * work.seq_len * work.compute_bytes * TRAFFIC_SCORES
     kernels = shape.layers * KERNELS * (1 + again / 2) * (0.35 if work.compiled else 1.0)
     traffic_s = moved / share / (card.bandwidth_gb_s * 1e9 * BANDWIDTH)
     trained = weights if work.adapter is None else work.adapter.params
@@ -177,9 +188,22 @@ def time_decoder(
         weights=weights,
         trained=trained,
         ranks=ranks,
-        model_flops=tokens * 3.0 * (linear + attention) / share,
+        model_flops=tokens * (min(passes, 3.0) * linear + 3.0 * attention) / share,
         peak=card.peak("half" if number == "fp8" else number),
+        exchange_s=_exchange(shape, work, card) * (2 + again),
     )
+
+
+def _exchange(shape: Decoder, work: Work, card: Card) -> float:
+    """Return the seconds one pass waits while tensor ranks put their parts of the stream together, in all blocks.
+
+    Attention and MLP each gather their input and scatter their output, or sum it up, which takes as long.
+    """
+    if work.tensor == 1:
+        return 0.0
+    stream = work.tokens * shape.hidden * work.compute_bytes * (work.tensor - 1) / work.tensor
+    blocks = shape.layers / work.pipeline
+    return 4 * blocks * stream / link_rate(card, work.tensor) * (ASYNC_TENSOR if work.async_tensor else 1.0)
 
 
 def time_convnet(tape: Tape, work: Work, card: Card, *, ranks: int = 1, number: Number = "half") -> SpeedForecast:
@@ -258,6 +282,7 @@ def _finish(
     ranks: int,
     model_flops: float,
     peak: float,
+    exchange_s: float = 0.0,
 ) -> SpeedForecast:
     """Return the whole step: micro-batches, the update, and the communication that stays visible."""
     steps = work.accumulation
@@ -268,6 +293,7 @@ def _finish(
     talk, hidden_each = _talk(work, card, weights, trained, ranks)
     backward = max(math_s + traffic_s, launch_s) * (1.0 if hidden_each else 2 / 3) * OVERLAP
     exposed = max(0.0, talk - backward) * (steps if hidden_each else 1) + 0.03 * talk
+    exposed += exchange_s * steps
     return SpeedForecast(
         math_s=math_s * steps,
         traffic_s=traffic_s * steps,
@@ -293,8 +319,8 @@ def link_rate(card: Card, ranks: int) -> float:
         near = card.pcie_gb_s * PCIE * (1.0 if card.p2p else NO_P2P) * 1e9
     if ranks <= NODE:
         return near
-    # Each GPU of a node has its own adapter; a ring goes at the pace of its slowest hop, hierarchies at about twice it.
-    return min(near, 2 * NETWORK_GB_S.get(card.generation, 25.0) * 1e9)
+    # As many rings as adapters run at once, each over another one, so a collective has all of them.
+    return min(near, NETWORK_GB_S.get(card.generation, 12.5) * LINK * 1e9)
 
 
 def _talk(work: Work, card: Card, weights: float, trained: float, ranks: int) -> tuple[float, bool]:

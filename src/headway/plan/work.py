@@ -23,8 +23,18 @@ class Adapter:
     """A dropout before the adapter keeps a second copy of the input and a mask."""
     scales_outputs: bool = False
     """Each linear's output is scaled by a trained vector, so it is kept too (adapter v2, IA3)."""
-    copies: int = 0
-    """Further copies of each wrapped linear's output that the method keeps."""
+    cast_bytes: float | None = None
+    """Of one channel of an input that is cast to the adapter's own type, for each linear anew; none: not cast."""
+    outputs: tuple[str, ...] = ()
+    """Linear layers whose output the method keeps beside what the model keeps."""
+    output_bytes: float = 0.0
+    """Of one channel of such an output."""
+    changed: tuple[str, ...] = ()
+    """Linear layers for which it makes a change as large as their matrix."""
+    change_bytes: float = 0.0
+    """Of one weight of such a change, kept from forward to backward."""
+    norms: bool = False
+    """The gains of the norms are trained, so what they scale is kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +59,8 @@ class Work:
     """Optimizer state of one weight: 8 for Adam in fp32, 4 for momentum or Adam in bf16, 2 for 8-bit Adam."""
     frozen_bytes: float | None = None
     """Of one frozen weight, when it is stored otherwise: 0.5625 for nf4."""
+    packed_inputs: bool = False
+    """Products with packed frozen weights keep their input, though nothing needs it (bitsandbytes of 2024)."""
     cast_weights: bool = False
     """Autocast keeps a compute-type copy of the weights of the running forward."""
     adapter: Adapter | None = None
@@ -62,19 +74,33 @@ class Work:
     tensor: int = 1
     pipeline: int = 1
     """Ranks that share the matrices of a layer, and the layers."""
+    expert_parallel: int = 1
+    """Ranks over which the experts of a block are dealt out."""
+    expert_tensor: int | None = None
+    """Ranks that share the matrices of an expert; none: as many as those of a layer."""
+    async_tensor: bool = False
+    """Tensor ranks exchange piece by piece behind the products."""
     in_flight: float = 1.0
     """Micro-batches whose activations a pipeline stage holds at once."""
     sequence_parallel: bool = False
     """Norms and the residual stream are cut over the tensor ranks as well."""
+    keeps_gathered: bool = False
+    """Linears keep the whole sequence they gathered, not their own part of it (DTensor; Megatron gathers again)."""
     recompute: Recompute = "none"
     compiled: bool = False
     loss: Loss = "whole"
     logit_tokens: int | None = None
     """Tokens whose logits exist at one time, where the loss is cut and recomputed; none: all."""
+    logit_copies: float = 0.0
+    """Bytes of one logit beside what its loss takes: gradients in 8 bits, a second fp32 copy."""
     average_bytes: float = 0.0
     """Of one weight in a moving average."""
     flash: bool = True
     """Attention without a matrix of lengths squared."""
+    dropout: bool = False
+    """What attention and MLP add to the stream goes through a dropout, whose masks are kept."""
+    older_attention: bool = False
+    """Its kernels were written for the generation of cards before (flash attention 2 on Hopper)."""
     fused_kernels: bool = False
     """Norms and activations are single kernels that keep their input only (Transformer Engine, Megatron)."""
     step_in_backward: bool = False

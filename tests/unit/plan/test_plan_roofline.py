@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from headway.plan.convnet import ResNet, Tape, add_ssd
+from headway.plan.convnet import Map, Tape
 from headway.plan.known import DECODERS, nanochat
 from headway.plan.roofline import Card, link_rate, scale_step, time_convnet, time_decoder
+from headway.plan.vision import ResNet, add_ssd
 from headway.plan.work import Adapter, Work
 
 H100 = Card(
@@ -66,7 +67,7 @@ def test_scaling_is_never_more_than_perfect_and_falls_with_the_gradient():
 def test_resnet_50_on_a_v100_is_near_its_measured_step():
     tape = Tape()
     outs = ResNet(depth=50).walk(tape, 224, 224)
-    tape.linear(outs[-1][0], 1000, 1)
+    tape.linear(Map(outs[-1].channels, 1, 1), 1000)
     assert tape.params == pytest.approx(25.5e6, rel=0.01)
     v100 = Card(
         name="V100", capability=(7, 0), memory_bytes=16e9, tflops_half=125, bandwidth_gb_s=900, tflops_fp32=15.7
@@ -81,3 +82,37 @@ def test_ssd_has_its_published_size():
     tape = Tape()
     add_ssd(tape, ResNet(depth=50, strides=(1, 2, 1, 1), stages=3).walk(tape, 300, 300))
     assert tape.params == pytest.approx(22.9e6, rel=0.05)
+
+
+def test_tensor_ranks_wait_for_each_other_and_less_so_piece_by_piece():
+    shape, work = DECODERS["llama-3.1-8b"], Work(micro_batch=4, seq_len=8192, tensor=8, sequence_parallel=True)
+    waits = time_decoder(shape, work, H100, ranks=8).exposed_s
+    assert waits > 0.1
+    assert time_decoder(shape, replace(work, async_tensor=True), H100, ranks=8).exposed_s == pytest.approx(waits / 2)
+    assert time_decoder(shape, replace(work, tensor=1), H100).exposed_s == 0.0
+
+
+def test_eight_bits_help_a_wide_model_and_not_a_narrow_one():
+    work = Work(micro_batch=8, seq_len=1024, compiled=True)
+
+    def gain(name: str) -> float:
+        half, eight = (time_decoder(DECODERS[name], work, H100, number=number).math_s for number in ("half", "fp8"))
+        return half / eight
+
+    assert gain("llama-3.1-70b") > 1.25
+    assert gain("gpt2-medium") < 1.1
+
+
+def test_older_attention_kernels_are_slower_on_a_newer_card_only():
+    shape, work = DECODERS["llama-3.1-8b"], Work(micro_batch=1, seq_len=32768)
+    older = replace(work, older_attention=True)
+    assert time_decoder(shape, older, H100).math_s > 1.2 * time_decoder(shape, work, H100).math_s
+    assert time_decoder(shape, older, RTX).math_s == time_decoder(shape, work, RTX).math_s
+
+
+def test_a_token_pays_only_for_the_experts_it_meets():
+    shape, work = DECODERS["mistral-7b"], Work(micro_batch=1, seq_len=2048)
+    many = replace(shape, experts=8, active=1)
+    plain, sparse = (time_decoder(one, work, H100).math_s for one in (shape, many))
+    assert sparse == pytest.approx(plain, rel=0.001)
+    assert time_decoder(replace(many, active=2), work, H100).math_s > 1.5 * plain
