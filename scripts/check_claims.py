@@ -20,7 +20,7 @@ from headway.errors import HeadwayError, PlanError
 from headway.machine import MachineReport, find_machine
 from headway.plan import Forecast, Model, Plan, find_card, foresee, make_plan, speed_up, study_model, tracing
 from headway.recipes import find_recipe
-from headway.units import duration, size
+from headway.units import duration, short, size
 
 ROOT = Path(__file__).resolve().parent.parent
 HEAD = {
@@ -137,7 +137,7 @@ def epoch_row(case: Case, samples: int, claim_s: tuple[float, float]) -> Row:
     took = samples / speed.samples_s
     text = f"{claim_s[0] / 60:g}–{claim_s[1] / 60:g} min"
     verdict = "holds" if claim_s[0] * 0.85 <= took <= claim_s[1] * 1.15 else "low" if took > claim_s[1] else "high"
-    computed = f"{duration(took)} ({speed.samples_s:.3g} samples/s, {model.source})"
+    computed = f"{duration(took)} ({short(speed.samples_s)} samples/s, {model.source})"
     return case.guide, case.setting, f"{text} an epoch of {samples}", f"每轮（{samples} 样本）{text}", computed, verdict
 
 
