@@ -14,15 +14,8 @@ from rich.table import Table
 from headway.errors import PlanError
 from headway.machine import MachineReport, find_machine
 from headway.messages import say
-from headway.plan import (
-    NamedForecast,
-    find_named,
-    foresee_named,
-    largest_batch,
-    list_holders,
-    other_ways,
-    read_settings,
-)
+from headway.plan import list_holders
+from headway.plan.public import NamedForecast, find_named, foresee_named, largest_batch, other_ways, read_settings
 from headway.units import count, duration, short, size
 
 

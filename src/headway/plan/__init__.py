@@ -17,7 +17,6 @@ from headway.plan.forecast import (
 )
 from headway.plan.make import make_plan
 from headway.plan.memory import MemoryForecast
-from headway.plan.named import NamedForecast, find_named, foresee_named, largest_batch, other_ways, read_settings
 from headway.plan.outlook import has_trace, list_holders, look_ahead, study_model
 from headway.plan.preset import fit_preset
 from headway.plan.record import Plan, PlanRow, PlanWarning
@@ -34,7 +33,6 @@ __all__ = [
     "LrSchedule",
     "MemoryForecast",
     "Model",
-    "NamedForecast",
     "Plan",
     "PlanRow",
     "PlanWarning",
@@ -49,11 +47,9 @@ __all__ = [
     "expect",
     "fill_memory",
     "find_card",
-    "find_named",
     "fingerprint",
     "fit_preset",
     "foresee",
-    "foresee_named",
     "foresee_script",
     "has_trace",
     "imagine",
@@ -61,7 +57,6 @@ __all__ = [
     "keep_total",
     "know_model",
     "label_text",
-    "largest_batch",
     "list_holders",
     "look_ahead",
     "lr_at",
@@ -69,8 +64,6 @@ __all__ = [
     "make_plan",
     "make_schedule",
     "origin_text",
-    "other_ways",
-    "read_settings",
     "recall",
     "remember",
     "resolve_batch",

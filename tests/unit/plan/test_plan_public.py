@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from headway.cli.plan import plan
 from headway.errors import UsageError
 from headway.machine import find_machine
-from headway.plan import find_named, foresee_named, largest_batch, other_ways, read_settings
+from headway.plan.public import find_named, foresee_named, largest_batch, other_ways, read_settings
 
 
 @pytest.fixture

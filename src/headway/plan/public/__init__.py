@@ -1,0 +1,15 @@
+"""Public models by name: a name, the words of a step and a machine come in, a `NamedForecast` goes out.
+
+A folder of its own, so that only who asks pays for the networks it knows.
+"""
+
+from headway.plan.public.model import (
+    NamedForecast,
+    find_named,
+    foresee_named,
+    largest_batch,
+    other_ways,
+    read_settings,
+)
+
+__all__ = ["NamedForecast", "find_named", "foresee_named", "largest_batch", "other_ways", "read_settings"]
