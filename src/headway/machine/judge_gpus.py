@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from headway.machine.models import find_model
+from headway.machine.models import find_model, series_capability
 from headway.machine.record import Finding, Gpu, GpuProcess, Level
 from headway.units import size
 
@@ -123,7 +123,7 @@ def capability_of(gpu: Gpu) -> tuple[int, int] | None:
     if gpu.capability is not None:
         return gpu.capability
     model = find_model(gpu.name, gpu.total_bytes / (1 << 30) if gpu.total_bytes else None)
-    return model.compute_capability if model else None
+    return (model.compute_capability if model else None) or series_capability(gpu.name)
 
 
 def _exclusive(gpu: Gpu) -> dict[str, str] | None:

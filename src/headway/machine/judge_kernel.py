@@ -50,5 +50,7 @@ def judge_oom(facts: Mapping[str, Any]) -> Iterator[Finding]:
         rss = one.get("anon_rss_kb")
         held = size(rss * 1024 if rss is not None else None)
         yield Finding(code=code, level="warn", facts={"pid": str(one["pid"]), "name": one["name"], "held": held})
+    if facts.get("invoked_by") and not facts.get("killed"):
+        yield Finding(code="machine/oom-unnamed", level="warn", facts={"name": facts["invoked_by"]})
     if facts.get("swap_total_kb") and facts.get("swap_free_kb") == 0:
         yield Finding(code="machine/swap-full", level="note", facts={"total": size(facts["swap_total_kb"] * 1024)})

@@ -63,6 +63,32 @@ def gpu_models() -> tuple[GpuModel, ...]:
     return tuple(GpuModel(**{**row, "aliases": tuple(row["aliases"])}) for row in rows)
 
 
+_SERIES: tuple[tuple[str, tuple[int, int]], ...] = (
+    (r"Tesla K80", (3, 7)),
+    (r"Tesla K\d|GTX 6\d\d|GTX 7[0-46-9]\d|GT 7\d\d|Quadro K[3-6]\d00", (3, 5)),
+    (r"GTX 75\d|GTX 8\d\dM|GTX 9[56]0M|Quadro K(?:620|1200|2200)|9[34]0MX?", (5, 0)),
+    (r"Tesla M\d|GTX 9\d|GTX TITAN X|Quadro M\d", (5, 2)),
+    (r"P100|GP100", (6, 0)),
+    (r"GTX 10|GT 10|Tesla P\d|Quadro P\d|TITAN X|MX[123]\d0", (6, 1)),
+    (r"V100|GV100|TITAN V", (7, 0)),
+    (r"Quadro RTX|RTX 20|GTX 16|TITAN RTX|\bT4\b|\bT[1-9]\d{2,3}\b", (7, 5)),
+    (r"\bA(?:100|800|30)\b", (8, 0)),
+    (r"\bA(?:2|10|10G|16|40)\b|RTX A\d|RTX 30", (8, 6)),
+    (r"Orin", (8, 7)),
+    (r"RTX 40|RTX \d000 Ada|\bL(?:2|4|20|40|40S)\b", (8, 9)),
+    (r"\bG?H(?:20|100|200|800)\b", (9, 0)),
+    (r"\bG?B(?:100|200)\b", (10, 0)),
+    (r"\bG?B300\b", (10, 3)),
+    (r"RTX 50|RTX PRO \d000", (12, 0)),
+)
+"""What the names of a generation have in common, for boards without a row and for names an old table cuts short."""
+
+
+def series_capability(name: str | None) -> tuple[int, int] | None:
+    """Return the compute capability of the generation a name belongs to, or None."""
+    return next((capability for pattern, capability in _SERIES if re.search(pattern, name or "")), None)
+
+
 def find_model(name: str | None, memory_gib: float | None = None) -> GpuModel | None:
     """Return the model a driver's name stands for, or None. Memory decides between sizes of one model."""
     if not name or name.endswith("..."):  # old tables cut names, and half a name is another card's

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from headway.machine.devices import describe_holders, is_free, list_alike, list_gpus
-from headway.machine.dumps import Dump, Facts, bytes_of, memory_of
+from headway.machine.dumps import Dump, Facts
 from headway.machine.findings import sort_findings
 from headway.machine.judge_gpus import judge_gpus
-from headway.machine.judge_host import judge_cores, judge_inodes, judge_limits, judge_memory, judge_mount, judge_shm
 from headway.machine.judge_kernel import judge_oom, judge_xids
 from headway.machine.judge_links import judge_links, judge_nvlinks, judge_p2p
 from headway.machine.judge_npus import judge_npus, npus_from
-from headway.machine.judge_versions import (
-    is_older,
-    judge_driver,
-    judge_packages,
-    judge_pair,
-    judge_toolkit,
-    native_cuda,
-)
+from headway.machine.judge_versions import judge_driver, judge_toolkit
 from headway.machine.record import Finding, Gpu, GpuHealth, GpuProcess
+from headway.machine.recorded_host import HOST_JUDGES, judge_quota
+from headway.machine.recorded_software import SOFTWARE_JUDGES
 from headway.units import size
 
 _MIB = 1 << 20
+_VRAM_HELD = 10
+"""Per cent of an AMD GPU's memory above which somebody else is on it."""
 _TABLES = ("nvidia_smi_q", "nvidia_smi", "nvidia_smi_query_csv", "nvidia_smi_list")
 """Where GPUs are told, the fullest first."""
 _ERROR_CODES = {
@@ -39,6 +36,9 @@ _ERROR_CODES = {
     "driver_not_loaded": "machine/driver-not-loaded",
     "command_not_found": "machine/driver-not-loaded",
     "library_not_found": "machine/driver-not-loaded",
+    "npu_driver_not_loaded": "machine/npu-driver-broken",
+    "inforom_corrupted": "machine/gpu-inforom",
+    "container_without_gpus": "machine/docker-no-nvidia",
 }
 
 
@@ -157,17 +157,30 @@ def _sum(nonzero: Mapping[str, int], when: str, *words: str) -> int | None:
 
 
 def _rocm_gpu(one: Facts, place: int) -> Gpu:
-    total, used = _whole(one.get("memory_total_bytes")), _whole(one.get("memory_used_bytes"))
+    total, used = (_whole(one.get(f"memory_{what}_bytes")) for what in ("total", "used"))
+    if total is None:  # amd-smi says MB and means MiB
+        total, used = (
+            None if num is None else num * _MIB
+            for num in (_whole(one.get(f"memory_{what}_mb")) for what in ("total", "used"))
+        )
     temperature = _real(one.get("temp_c"))
+    # The short table has no names; the number of the device tells at least which boards are alike.
+    number = re.search(r"0x[0-9a-f]+", one.get("ids") or "", re.I)
     return Gpu(
         index=one.get("index", place),
         physical=one.get("index", place),
-        name=one.get("name"),
+        name=one.get("name") or (f"AMD {number[0]}" if number else None),
         total_bytes=total,
         free_bytes=None if total is None or used is None else max(0, total - used),
         utilisation=_whole(one.get("util_pct")),
         temperature_c=None if temperature is None else int(temperature),
-        health=GpuHealth(power_w=_real(one.get("power_w")), power_cap_w=_real(one.get("power_cap_w"))),
+        processes=tuple(_process(process) for process in one.get("processes", ())),
+        health=GpuHealth(
+            bus_id=one.get("bus_id"),
+            power_w=_real(one.get("power_w")),
+            power_cap_w=_real(one.get("power_cap_w")),
+            uncorrected=_whole(one.get("uncorrected")),
+        ),
     )
 
 
@@ -187,10 +200,17 @@ def _real(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-def judge_dump(dump: Dump) -> tuple[Finding, ...]:
-    """Return everything worth saying about a recorded text, the worst first."""
+def judge_dump(dump: Dump, *, checkpoint_bytes: int | None = None) -> tuple[Finding, ...]:
+    """Return everything worth saying about a recorded text, the worst first.
+
+    Args:
+        checkpoint_bytes: what a run would write at a time; none: a usual checkpoint.
+    """
     found = [finding for kind, facts in dump.parts.items() if kind in _JUDGES for finding in _JUDGES[kind](facts)]
     found += [*_judge_toolkit(dump), *_judge_recorded_gpus(dump)]
+    found += judge_quota(dump.parts.get("quota", {}), checkpoint_bytes)
+    for other in dump.parts.get("nvidia_smi", {}).get("more", ()):  # one paste of several machines
+        found += judge_dump(Dump({"nvidia_smi": other}))
     unique = {(one.code, tuple(sorted(one.facts.items()))): one for one in found}
     return sort_findings(unique.values())
 
@@ -199,7 +219,8 @@ def _judge_recorded_gpus(dump: Dump) -> Iterator[Finding]:
     gpus = gpus_of(dump)
     driver, cuda = driver_of(dump)
     table = dump.parts.get("nvidia_smi", {})
-    yield from judge_driver(driver, cuda, smi=table.get("nvidia_smi_version"))
+    if any(kind in dump.parts for kind in _TABLES):
+        yield from judge_driver(driver, cuda, smi=table.get("nvidia_smi_version"))
     yield from judge_gpus(gpus, lists_processes=bool(table) or "nvidia_smi_q" in dump.parts)
     for gpu in gpus:
         if gpu.lost:
@@ -232,7 +253,7 @@ def _judge_toolkit(dump: Dump) -> Iterator[Finding]:
 def _judge_trouble(facts: Facts) -> Iterator[Finding]:
     name = facts["error_class"]
     code = _ERROR_CODES.get(name, "machine/gpu-driver-broken")
-    said = {"said": name.replace("_", " "), "bus": facts.get("bus_id", "n/a")}
+    said = {"said": name.replace("_", " "), "bus": facts.get("bus_id", "n/a"), "list": "n/a"}
     if code == "machine/driver-mismatch":
         said["library"] = facts.get("library_version", "n/a")
     yield Finding(code=code, level="warn", facts=said)
@@ -250,9 +271,11 @@ def _judge_query(facts: Facts) -> Iterator[Finding]:
 
 
 def _judge_q(facts: Facts) -> Iterator[Finding]:
-    """Yield what is wrong in an excerpt that names no GPU."""
+    """Yield what is wrong in an excerpt that names no GPU, and a driver that serves no CUDA."""
     if "gpus" not in facts:
         yield from judge_gpus([Gpu(index=0, physical=0, health=_health(facts, [], None))])
+    elif facts.get("driver"):
+        yield from _judge_table({**facts, "nvidia_smi_version": facts["driver"]})
 
 
 def _judge_vgpu(facts: Facts) -> Iterator[Finding]:
@@ -260,80 +283,26 @@ def _judge_vgpu(facts: Facts) -> Iterator[Finding]:
         yield Finding(code="machine/vgpu-host", level="warn", facts={"gpus": "0", "num": str(len(facts["vgpus"]))})
 
 
-def _judge_collect(facts: Facts) -> Iterator[Finding]:
-    if facts.get("torch_cuda") in ("None", "N/A") and facts.get("torch_rocm") in ("None", "N/A", None):
-        about = {"torch": facts.get("torch") or "n/a", "gpus": str(len(facts["gpus"])), "python": "python"}
-        yield Finding(code="machine/torch-cpu-build", level="warn", facts=about)
-    elif facts.get("cuda_available") == "False":
-        driver, torch_cuda = facts.get("driver"), facts.get("torch_cuda")
-        serves = native_cuda(driver)
-        if is_older(serves, torch_cuda):
-            about = {"driver": driver, "serves": serves, "torch": facts.get("torch") or "n/a", "cuda": torch_cuda}
-            yield Finding(code="machine/driver-too-old", level="warn", facts=about)
-        yield Finding(code="machine/cuda-unavailable", level="warn", facts={"torch": facts.get("torch") or "n/a"})
-    if facts.get("debug_build") == "True":
-        yield Finding(code="machine/torch-debug", level="note", facts={"torch": facts.get("torch") or "n/a"})
-    yield from judge_pair(facts.get("torch"), facts.get("torchvision"))
-    conda = next((one for one in facts["pip_conda_torch"] if one.startswith("conda: cudatoolkit ")), "")
-    yield from judge_packages(facts.get("torch_cuda"), conda.removeprefix("conda: cudatoolkit ") or None)
-    runtime = facts.get("cuda_runtime") or ""
-    if runtime[:1].isdecimal():
-        yield from judge_toolkit(runtime, torch_cuda=facts.get("torch_cuda"))
-    if facts.get("is_wsl"):
-        yield Finding(code="machine/wsl", level="note", facts={})
-
-
-def _judge_ds(facts: Facts) -> Iterator[Finding]:
-    if facts["incompatible_ops"]:
-        yield Finding(code="machine/ops-missing", level="note", facts={"list": ", ".join(facts["incompatible_ops"])})
-    yield from judge_toolkit(facts.get("nvcc"), torch_cuda=facts.get("torch_cuda"))
-    yield from judge_shm(bytes_of(facts.get("dev_shm")))
-
-
-def _judge_accelerate(facts: Facts) -> Iterator[Finding]:
-    if facts.get("torch_gpu") == "False":
-        yield Finding(code="machine/cuda-unavailable", level="warn", facts={"torch": facts.get("torch") or "n/a"})
-
-
-def _judge_df(facts: Facts) -> Iterator[Finding]:
-    for row in facts["filesystems"]:
-        if str(row.get("ifree")).isdecimal() and row.get("inodes") != "0":  # 0 of 0: it counts none
-            yield from judge_inodes(row["mount"], int(row["ifree"]))
-        total, free, mount = bytes_of(row.get("size")), bytes_of(row.get("avail")), row["mount"]
-        if mount == "/dev/shm":
-            yield from judge_shm(total)
-        elif not str(row["fs"]).startswith(("tmpfs", "devtmpfs", "udev", "shm", "none", "squashfs", "/dev/loop")):
-            yield from judge_mount(mount, free, row.get("use_pct"))
-
-
-def _judge_free(facts: Facts) -> Iterator[Finding]:
-    swap = memory_of(facts, "swap_total")
-    yield from judge_memory(memory_of(facts, "total"), swap)
-    if swap and memory_of(facts, "swap_free") == 0:
-        yield Finding(code="machine/swap-full", level="note", facts={"total": size(swap)})
-
-
-def _judge_ulimit(facts: Facts) -> Iterator[Finding]:
-    locked = _whole(facts.get("max_locked_memory_kb"))
-    yield from judge_limits(
-        nofile=_whole(facts.get("open_files")),
-        memlock_bytes=None if locked is None else locked * 1024,
-        nproc=_whole(facts.get("max_user_processes")),
-    )
-
-
-def _judge_docker(facts: Facts) -> Iterator[Finding]:
-    if "nvidia" not in facts["runtimes"]:
-        yield Finding(
-            code="machine/docker-no-nvidia", level="warn", facts={"list": ", ".join(facts["runtimes"]) or "n/a"}
-        )
-    elif facts.get("default_runtime") != "nvidia":
-        yield Finding(
-            code="machine/docker-default", level="note", facts={"runtime": facts.get("default_runtime") or "n/a"}
-        )
+def _judge_mig(facts: Facts) -> Iterator[Finding]:
+    """Yield GPUs that are split, from the list of their instances alone."""
+    counted = Counter(one["gpu"] for one in facts["instances"])
+    for num in sorted(set(counted.values())):
+        listed = ",".join(str(gpu) for gpu, have in sorted(counted.items()) if have == num)
+        yield Finding(code="machine/mig-on", level="warn", facts={"gpus": listed, "num": str(num)})
 
 
 def _judge_rocm(facts: Facts) -> Iterator[Finding]:
+    if facts.get("error_class") == "no_devices":
+        yield Finding(code="machine/no-devices", level="warn", facts={})
+    elif facts.get("error_class"):
+        said = {"said": f"amdgpu: {facts['error_class'].replace('_', ' ')}"}
+        yield Finding(code="machine/gpu-driver-broken", level="warn", facts=said)
+    for one in facts.get("gpus", ()):
+        # A share alone says nothing of bytes; a share of some per cent is what the driver keeps.
+        share = one.get("vram_pct")
+        if isinstance(share, int) and share >= _VRAM_HELD and one.get("memory_total_bytes") is None:
+            held = {"gpu": str(one["index"]), "holders": "n/a", "used": f"{share} %", "total": "VRAM"}
+            yield Finding(code="machine/gpu-busy", level="warn", facts=held)
     if facts.get("low_power"):
         yield Finding(code="machine/rocm-low-power", level="note", facts={})
     yield from judge_links(facts.get("pair_counts", {}))
@@ -347,6 +316,11 @@ def _judge_table(facts: Facts) -> Iterator[Finding]:
         yield Finding(code="machine/driver-no-cuda", level="warn", facts={"driver": facts.get("driver") or smi})
 
 
+def _judge_topology(facts: Facts) -> Iterator[Finding]:
+    yield from judge_links(facts["pair_counts"])
+    yield from judge_nvlinks({int(name[3:12]): 0 for name in facts.get("left_out", ())}, {})
+
+
 def _judge_npu(facts: Facts) -> Iterator[Finding]:
     if "npus" in facts:
         yield from judge_npus(npus_from(facts))
@@ -358,22 +332,17 @@ _JUDGES: dict[str, Any] = {  # Any: each takes the facts of its own kind
     "nvidia_smi_q": _judge_q,
     "nvidia_smi_query_csv": _judge_query,
     "nvidia_smi_error": _judge_trouble,
+    "nvidia_smi_mig": _judge_mig,
     "npu_smi": _judge_npu,
     "rocm_smi": _judge_rocm,
     "topology_p2p": lambda facts: judge_p2p(facts["pairs"]),
-    "topology": lambda facts: judge_links(facts["pair_counts"]),
+    "topology": _judge_topology,
     "nvlink": lambda facts: judge_nvlinks(
-        {one["index"]: one["links"] for one in facts["gpus"]},
+        {one["index"]: one["links"] for one in facts["gpus"] if one["links"] or "is_other" not in one},
         {one["index"]: one["inactive"] for one in facts["gpus"] if "inactive" in one},
     ),
-    "collect_env": _judge_collect,
-    "ds_report": _judge_ds,
-    "accelerate_env": _judge_accelerate,
-    "df": _judge_df,
-    "free": _judge_free,
-    "lscpu": lambda facts: judge_cores(facts.get("cpus")),
-    "ulimit": _judge_ulimit,
     "dmesg_xid": judge_xids,
     "dmesg_oom": judge_oom,
-    "docker_info": _judge_docker,
+    **SOFTWARE_JUDGES,
+    **HOST_JUDGES,
 }

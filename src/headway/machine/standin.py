@@ -12,7 +12,7 @@ from typing import Any
 
 from headway.config import RunConfig
 from headway.errors import CheckError, UsageError
-from headway.machine.dumps import Dump, bytes_of, memory_of, read_dump
+from headway.machine.dumps import Dump, memory_of, read_dump, room_of
 from headway.machine.findings import judge_machine, sort_findings
 from headway.machine.inspect import inspect_machine
 from headway.machine.judge_npus import npus_from
@@ -48,8 +48,8 @@ def find_machine(
     if record is None:
         return here
     if str(record) == "-":
-        return read_stand_in(sys.stdin.read(), "-", here, config)
-    return stand_in(record, here, config)
+        return read_stand_in(sys.stdin.read(), "-", here, config, checkpoint_bytes)
+    return stand_in(record, here, config, checkpoint_bytes)
 
 
 def with_findings(report: MachineReport, more: Iterable[Finding]) -> MachineReport:
@@ -57,7 +57,9 @@ def with_findings(report: MachineReport, more: Iterable[Finding]) -> MachineRepo
     return replace(report, findings=sort_findings((*report.findings, *more)))
 
 
-def stand_in(path: Path, here: MachineReport, config: RunConfig | None = None) -> MachineReport:
+def stand_in(
+    path: Path, here: MachineReport, config: RunConfig | None = None, checkpoint_bytes: int | None = None
+) -> MachineReport:
     """Return the machine recorded in a file; what the file does not tell is taken from here.
 
     A machine.json (from `headway check --json` or a run directory) tells everything; the output of a command tells
@@ -67,10 +69,16 @@ def stand_in(path: Path, here: MachineReport, config: RunConfig | None = None) -
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as err:
         raise CheckError("machine/record-unreadable", path=path, why=err.strerror or err) from err
-    return read_stand_in(text, str(path), here, config)
+    return read_stand_in(text, str(path), here, config, checkpoint_bytes)
 
 
-def read_stand_in(text: str, source: str, here: MachineReport, config: RunConfig | None = None) -> MachineReport:
+def read_stand_in(
+    text: str,
+    source: str,
+    here: MachineReport,
+    config: RunConfig | None = None,
+    checkpoint_bytes: int | None = None,
+) -> MachineReport:
     """Return the machine recorded in a text."""
     whole = _machine_json(text, source)
     if whole is not None:
@@ -82,7 +90,7 @@ def read_stand_in(text: str, source: str, here: MachineReport, config: RunConfig
     values = values_of(dump)
     report = replace(here, stands_in=source, environment=_without_choice(here), **values)
     report = replace(report, framework=_framework(dump, report))
-    return replace(report, findings=_judge(report, config, judge_dump(dump)))
+    return replace(report, findings=_judge(report, config, judge_dump(dump, checkpoint_bytes=checkpoint_bytes)))
 
 
 def make_machine(wanted: str, here: MachineReport, config: RunConfig | None = None) -> MachineReport:
@@ -159,15 +167,16 @@ def values_of(dump: Dump) -> dict[str, Any]:
 
 def _host_values(dump: Dump) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    cpus = dump.parts.get("lscpu", {})
+    cpus = next((dump.parts[kind] for kind in ("lscpu", "numactl", "nproc") if kind in dump.parts), {})
     if cpus.get("cpus"):
         values |= {"cores": cpus["cpus"], "cores_host": cpus["cpus"], "cpu": cpus.get("model")}
     limits = dump.parts.get("ulimit", {})
     for name, key, scale in (("nofile", "open_files", 1), ("nproc", "max_user_processes", 1)):
         if key in limits:
             values[name] = limits[key] * scale if isinstance(limits[key], int) else None
-    for row in dump.parts.get("df", {}).get("filesystems", ()):
-        total, free = bytes_of(row.get("size")), bytes_of(row.get("avail"))
+    disks = dump.parts.get("df", {})
+    for row in disks.get("filesystems", ()):
+        total, free = (room_of(row.get(key), disks.get("block_bytes")) for key in ("size", "avail"))
         if row["mount"] == "/dev/shm" and total is not None:
             values |= {"shm_bytes": total, "shm_free_bytes": free}
         elif row["mount"] == "/" and total is not None:

@@ -567,6 +567,12 @@ TEXTS: dict[str, Text] = {
         en_hint="set parallel.workers lower, or free memory: ps aux --sort=-rss | head",
         zh_hint="调低 parallel.workers，或释放内存：ps aux --sort=-rss | head",
     ),
+    "machine/oom-unnamed": Text(
+        en="memory ran out when {name} asked for more, and the kernel ended a process the log does not name",
+        zh="{name} 申请内存时内存已耗尽，内核结束了一个进程（日志没有写明是哪个）",
+        en_hint="find it: sudo dmesg -T | grep -i 'killed process'",
+        zh_hint="查找：sudo dmesg -T | grep -i 'killed process'",
+    ),
     "machine/oom-group": Text(
         en="the kernel ended {name} (pid {pid}, {held}) because its container reached its memory limit",
         zh="内核因容器达到内存上限结束了 {name}（pid {pid}，{held}）",
@@ -621,6 +627,30 @@ TEXTS: dict[str, Text] = {
         zh="{mount} 已用 {used} %，剩余 {free}：可能放不下检查点",
         en_hint="make room (du -xh {mount} | sort -h | tail), or choose another disk with out=/path/with/space",
         zh_hint="清理空间（du -xh {mount} | sort -h | tail），或换一块磁盘：out=/path/with/space",
+    ),
+    "machine/gpu-inforom": Text(
+        en="the infoROM of the GPU at {bus} is corrupted: what it tells of errors and pages cannot be trusted",
+        zh="位于 {bus} 的 GPU 的 infoROM 已损坏：它报告的错误和内存页信息不可信",
+        en_hint="use another GPU for long runs, and have the board's firmware repaired by its maker",
+        zh_hint="长时间训练换用别的 GPU，并联系厂商修复该卡的固件",
+    ),
+    "machine/quota-low": Text(
+        en="the quota at {place} leaves {free} ({used} of {limit} used), and a checkpoint needs {need}",
+        zh="{place} 的配额只剩 {free}（已用 {used}，共 {limit}），而一个检查点需要 {need}",
+        en_hint="make room, ask for a larger quota, or choose another disk with out=/path/with/space",
+        zh_hint="清理空间、申请更大的配额，或换一块磁盘：out=/path/with/space",
+    ),
+    "machine/ib-down": Text(
+        en="{num} of {ports} InfiniBand or RoCE ports are not active ({list}): NCCL uses the others, or Ethernet",
+        zh="{ports} 个 InfiniBand 或 RoCE 端口中有 {num} 个未激活（{list}）：NCCL 会改用其余端口或以太网",
+        en_hint="check cable, switch and subnet manager, then: ibstat",
+        zh_hint="检查线缆、交换机和子网管理器，然后查看：ibstat",
+    ),
+    "machine/node-unwell": Text(
+        en="node {node} has the state {state} in Slurm (reason: {why}): no job starts there",
+        zh="Slurm 给节点 {node} 的状态是 {state}（原因：{why}）：作业不会在那里启动",
+        en_hint="choose another node, or ask the administrator; see: scontrol show node {node}",
+        zh_hint="换一个节点，或询问管理员；查看：scontrol show node {node}",
     ),
     "machine/write-refused": Text(
         en="{need} could not be reserved at {place}: {why}; a checkpoint of this run would fail like that",

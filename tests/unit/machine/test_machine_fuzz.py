@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import test_machine_dump_amd as amd
+import test_machine_dump_host as host
+import test_machine_dump_odd as odd
 import test_machine_dumps as samples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -10,6 +13,7 @@ from headway.machine import judge_dump, read_dump, values_of
 from headway.messages import hint, say
 
 _TEXTS = [value for name, value in vars(samples).items() if name.isupper()]
+_TEXTS += [amd.TABLE, odd.TABLE, odd.XML, *host.QUOTAS.values(), *host.LIMITS.values()]
 
 
 @given(

@@ -1,6 +1,6 @@
-"""The machine around the GPUs: `df`, `free`, `lscpu`, `ulimit -a`. Values stay in the unit that was printed.
+"""The machine around the GPUs: `free`, `lscpu`, `ulimit -a`. Values stay in the unit that was printed.
 
-The first three are translated by the locale: English and Chinese are read by their words, others by their order.
+The first two are translated by the locale: English and Chinese are read by their words, others by their order.
 `/proc/meminfo` is read as `free` is.
 """
 
@@ -9,48 +9,6 @@ from __future__ import annotations
 import re
 
 from headway.machine.dumps.values import Facts, bytes_of, count_or_none, text_or_none
-
-_DF_HEAD = re.compile(r"^[ \t]*(?:Filesystem|文件系统)[ \t]+(.*?)[ \t]+(?:Mounted on|挂载点)[ \t]*$", re.M)
-_DF_ANY = re.compile(r"^[ \t]*[^\W\d]\S*(?:[ \t]+\S+){4,8}[ \t]*$(?=\n[^\n]*[ \t]\d{1,3}%[ \t]+/)", re.M)
-"""The head in any other language: words above rows that end in a share and a mount."""
-_DF_USUAL = ["Size", "Used", "Avail", "Use%"]
-_DF_WORDS = {"Available": "Avail", "Capacity": "Use%", "容量": "Size", "大小": "Size", "已用": "Used", "可用": "Avail",
-             "已用%": "Use%", "类型": "Type", "1K-块": "1K-blocks", "可用%": "Avail%"}  # fmt: skip
-_DF_SIZES = ("Size", "1K-blocks", "1024-blocks", "512-blocks", "1M-blocks", "1B-blocks", "Inodes")
-
-
-def parse_df(text: str) -> Facts | None:
-    """Return the file systems, or None when there is no such table."""
-    head = _DF_HEAD.search(text) or _DF_ANY.search(text)
-    if head is None:
-        return None
-    columns = _DF_USUAL if head.re is _DF_ANY else [_DF_WORDS.get(word, word) for word in head[1].split()]
-    if not columns or not any(name in _DF_SIZES for name in columns):
-        return None
-    names = ["fs", *(_df_name(name) for name in columns)]
-    rows: list[Facts] = []
-    words: list[str] = []
-    for line in text[head.end() :].splitlines():
-        words += line.split()
-        if len(words) == 1:  # a long name takes a line of its own
-            continue
-        if len(words) > len(names) and re.fullmatch(r"\d+%|-", words[len(names) - 1]):
-            row: Facts = dict(zip(names, words, strict=False))
-            row["mount"] = " ".join(words[len(names) :])
-            for key in ("use_pct", "iuse_pct"):
-                if key in row:
-                    row[key] = count_or_none(str(row[key]).rstrip("%"))
-            rows.append(row)
-        words = []
-    shm = next((row.get("size") for row in rows if row["mount"] == "/dev/shm"), None)
-    return {"filesystems": rows, "dev_shm": shm}
-
-
-def _df_name(name: str) -> str:
-    if name in _DF_SIZES:
-        return "inodes" if name == "Inodes" else "size"
-    return {"Use%": "use_pct", "IUse%": "iuse_pct"}.get(name, name.lower())
-
 
 _FREE_WORDS = {"buff/cache": "buff_cache", "总计": "total", "已用": "used", "空闲": "free", "共享": "shared",
                "缓冲/缓存": "buff_cache", "可用": "available"}  # fmt: skip
@@ -66,7 +24,7 @@ _MEMINFO = {
 
 def _parse_meminfo(text: str) -> Facts | None:
     """Return the same readings of `/proc/meminfo`, or None."""
-    found = dict(re.findall(r"^[ \t]*(\w+):[ \t]+(\d{1,15}) kB[ \t]*$", text, re.M))
+    found = dict(re.findall(r"^[ \t]*(\w+):[ \t]+(\d{1,15}) kB\b", text, re.M))
     if "MemTotal" not in found:
         return None
     return {name: int(found[key]) for name, key in _MEMINFO.items() if key in found} | {"unit": "KiB"}
@@ -84,7 +42,7 @@ def parse_free(text: str) -> Facts | None:
     values = dict(zip(names, memory[1].split(), strict=False))
     is_human = any(re.search(r"[A-Za-z]", value) for value in values.values())
     facts: Facts = {name: value if is_human else count_or_none(value) for name, value in values.items()}
-    facts["unit"] = "human" if is_human else _unit(count_or_none(values.get("total")))
+    facts["unit"] = "human" if is_human else _asked(text) or _unit(count_or_none(values.get("total")))
     if old := re.search(r"^-/\+ buffers/cache:\s+(\S+)\s+(\S+)", text, re.M):
         facts["used_without_cache"] = old[1] if is_human else count_or_none(old[1])
         facts["free_with_cache"] = old[2] if is_human else count_or_none(old[2])
@@ -92,6 +50,12 @@ def parse_free(text: str) -> Facts | None:
         for name, value in zip(("swap_total", "swap_used", "swap_free"), swap.groups(), strict=True):
             facts[name] = value if is_human else count_or_none(value)
     return facts
+
+
+def _asked(text: str) -> str | None:
+    """Return the unit a command above the table asks for."""
+    found = re.search(r"(?:^|[$#%>][ \t]*)free[ \t]+-\w*([bkmg])\w*[ \t]*$", text, re.M)
+    return {"b": "B", "k": "KiB", "m": "MiB", "g": "GiB"}[found[1]] if found else None
 
 
 def memory_of(facts: Facts, name: str) -> int | None:
@@ -139,7 +103,17 @@ def parse_lscpu(text: str) -> Facts | None:
 
 
 _BASH_LIMIT = re.compile(r"^.+?\((?:[^()]*, )?-(\w)\)\s+(\S+)\s*$", re.M)
-_ZSH_LIMIT = re.compile(r"^-(\w): [^\n]*?\s(\S+)\s*$", re.M)
+_ZSH_LIMIT = re.compile(r"^[ \t]*-(\w): [^\n]*?\s(\S+)\s*$", re.M)
+_WORD_LIMITS = {
+    "n": r"nofiles?(?:\(descriptors\))?|descriptors|NOFILE[ \t]+max number of open files|Max open files",
+    "l": r"locked ?mem(?:ory)?\(kbytes\)|memorylocked|MEMLOCK[ \t]+max locked[\w -]*|Max locked memory",
+    "u": r"process(?:es)?|maxproc|NPROC[ \t]+max number of processes|Max processes",
+    "s": r"stack\(kbytes\)|stacksize|STACK[ \t]+max stack size|Max stack size",
+    "f": r"file\(blocks\)|filesize|FSIZE[ \t]+max file size|Max file size",
+    "t": r"time\(seconds\)|cputime|CPU[ \t]+CPU time|Max cpu time",
+}
+"""`ulimit -a` of dash and ksh, `limit` of zsh and csh, `prlimit`, `/proc/self/limits`: by name, without letters."""
+_IN_BYTES = re.compile(r"^[ \t]*(?:Max (?:locked memory|stack size)|MEMLOCK|STACK)\b", re.M)
 _NAMED_LIMITS = {"open_files": "n", "max_locked_memory_kb": "l", "max_user_processes": "u", "stack_kb": "s"}
 
 
@@ -147,6 +121,23 @@ def parse_ulimit(text: str) -> Facts | None:
     """Return the limits by their letter and the four that matter by name, or None."""
     found = [*_BASH_LIMIT.findall(text), *_ZSH_LIMIT.findall(text)]
     limits = {flag: int(value[:18]) if value.isdecimal() else value for flag, value in found}
+    if "n" not in limits:
+        limits = _limits_by_word(text)
     if len(limits) < 3 or "n" not in limits:
         return None
     return {"by_flag": limits, **{name: limits[flag] for name, flag in _NAMED_LIMITS.items() if flag in limits}}
+
+
+def _limits_by_word(text: str) -> dict[str, int | str]:
+    limits: dict[str, int | str] = {}
+    is_bytes = bool(_IN_BYTES.search(text))
+    for flag, names in _WORD_LIMITS.items():
+        found = re.search(rf"^[ \t]*(?:{names})[ \t]+(\d{{1,18}}|unlimited)(kB|MB)?\b", text, re.M)
+        if found is None:
+            continue
+        scale = 1024 if found[2] == "MB" else 1
+        value: int | str = int(found[1]) * scale if found[1].isdecimal() else found[1]
+        if is_bytes and flag in "ls" and isinstance(value, int):
+            value //= 1024
+        limits[flag] = value
+    return limits

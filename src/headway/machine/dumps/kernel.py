@@ -10,7 +10,14 @@ from headway.machine.dumps.values import Facts
 _XID = re.compile(r"\bXid \((?:PCI:)?([0-9A-Fa-f:.]+)\): (\d{1,5})([^\n]*)")
 _SXID = re.compile(r"\bSXid \((?:PCI:)?([0-9A-Fa-f:.]+)\): (\d{1,6})")
 _FALLEN = re.compile(
-    r"(?:NVIDIA GPU|NVRM: GPU)(?: at PCI)?[ :]+([0-9A-Fa-f:.]+\d)(?:(?!\bGPU \d).){0,200}?fallen off the bus", re.S
+    r"(?:NVIDIA GPU|NVRM: GPU)(?: at PCI)?[ :]+([0-9A-Fa-f:.]+\d)(?:(?!\bGPU \d).){0,400}?fallen off the bus", re.S
+)
+
+_NO_BAR = re.compile(r"PCI I/O region assigned to your NVIDIA[^()]{0,200}\(PCI:([0-9A-Fa-f:.]+)\)")
+"""The firmware gave the GPU no room in the address space."""
+_NONE = re.compile(
+    r"None of the NVIDIA (?:devices|graphics adapters) were initialized"
+    r"|No NVIDIA (?:graphics adapter|GPU) (?:probed|found)|NVIDIA probe routine was not called for \d+ device"
 )
 
 
@@ -32,23 +39,35 @@ def parse_xids(text: str) -> Facts | None:
         facts["sxids"] = sxids
     if fallen := list(dict.fromkeys(_FALLEN.findall(text))):
         facts["fallen"] = fallen
-    if "None of the NVIDIA devices were initialized" in text:
+    if _NONE.search(text):
         facts["none_initialised"] = True
-    if adapters := list(dict.fromkeys(re.findall(r"GPU ([0-9A-Fa-f:.]+): RmInitAdapter failed", text))):
+    failed = [*re.findall(r"GPU ([0-9A-Fa-f:.]+): RmInitAdapter failed", text), *_NO_BAR.findall(text)]
+    if adapters := list(dict.fromkeys(failed)):
         facts["init_failed"] = adapters
     return facts
 
 
-_KILLED = re.compile(r"Kill(?:ed|ing) process (\d{1,9})(?:, UID \d+,)?[ ,]+\(([^)]*)\)([^\n]*)", re.I)
-_CHOSEN = re.compile(r"Kill process (\d{1,9}) \(([^)]*)\)([^\n]*)", re.I)
+_NAME = r"\((\([^()\n]*\)|[^()\n]*)\)"
+"""A process that changes its name while it starts stands in brackets of its own."""
+_KILLED = re.compile(rf"Kill(?:ed|ing) process (\d{{1,9}})(?:, UID \d+,)?[ ,]+{_NAME}([^\n]*)", re.I)
+_CHOSEN = re.compile(rf"Kill process (\d{{1,9}}) {_NAME}([^\n]*)", re.I)
 
 
+_REAPED = re.compile(rf"oom_reaper: reaped process (\d{{1,9}}) {_NAME}")
 _TASK = re.compile(r"oom-kill:[^\n]*?,task=([^,\n]*),pid=(\d{1,9})")
+
+
+_OOM = re.compile(
+    r"invoked oom-killer|oom-kill:constraint|out of memory:? (?:and )?kill(?:ed|ing)? process|oom_reaper: reaped"
+    r"|memory cgroup out of memory|killed process \d+.*anon-rss",
+    re.I,
+)
 
 
 def parse_oom(text: str) -> Facts | None:
     """Return which processes the kernel ended for lack of memory, and whose memory ran out, or None."""
-    if not re.search(r"oom-kill|Out of memory|invoked oom-killer", text, re.I):
+    # `CUDA out of memory` is another matter, and not the kernel's.
+    if not _OOM.search(text):
         return None
     killed = []
     # Kernels before 5 say whom they will kill and then whom they killed, which may be a child of it.
@@ -57,8 +76,12 @@ def parse_oom(text: str) -> Facts | None:
         killed.append({"pid": int(pid), "name": name, "anon_rss_kb": int(rss[1]) if rss else None})
     if not killed:  # the line of the choice alone, as `grep oom-kill` leaves it
         killed = [{"pid": int(pid), "name": name, "anon_rss_kb": None} for name, pid in _TASK.findall(text)]
+    if not killed:  # what it held is given back by then
+        killed = [{"pid": int(pid), "name": name, "anon_rss_kb": None} for pid, name in _REAPED.findall(text)]
     constraint = re.search(r"constraint=(CONSTRAINT_\w+)", text)
-    in_group = bool(re.search(r"Memory cgroup out of memory|CONSTRAINT_MEMCG|memory: usage .* limit", text))
+    in_group = bool(
+        re.search(r"Memory cgroup out of memory|CONSTRAINT_MEMCG|memory: usage .* limit|as a result of limit of", text)
+    )
     facts: Facts = {"killed": _merge(killed), "scope": "cgroup" if in_group else "global"}
     if constraint:
         facts["constraint"] = constraint[1]

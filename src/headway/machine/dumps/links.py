@@ -10,13 +10,15 @@ from headway.machine.dumps.values import Facts
 _DEVICE = re.compile(r"(?:GPU|NPU)\d+")
 _COLUMN = re.compile(r"(?:GPU|NPU|NIC)\d+|mlx\w+|\w+_\d+|ib\d+|hfi1\w*|bnxt\w*|eth\d+|ens\w+")
 _LINK = re.compile(r"X|NV\d+|SYS|NODE|PHB|PXB|PIX|SOC|HCCS\w*|SIO|NA|N/A|-|PSB|XGMI|PCIE")
+_JOINED = re.compile(r"(?<=NIC\d\d)(?=NIC|CPU)|(?<=NIC\d)(?=NIC|CPU)")
 _FEW = 4
 """Up to this many devices the pairs are named one by one."""
 
 
 def parse_topology(text: str) -> Facts | None:
     """Return devices, links by kind, and where each device's cores are, or None when there is no matrix."""
-    lines = text.splitlines()
+    # A terminal's tabs vanish where a name fills its column: `NIC11CPU Affinity`.
+    lines = [_JOINED.sub(" ", line) if "NIC" in line else line for line in text.splitlines()]
     start = next((place for place, line in enumerate(lines) if _is_header(line)), None)
     if start is None:
         return None
@@ -42,6 +44,8 @@ def parse_topology(text: str) -> Facts | None:
         "pair_counts": dict(Counter(pairs.values())),
         "pairs": named if len(devices) <= _FEW else None,
     }
+    if left_out := _left_out(pairs, devices):
+        facts["left_out"] = left_out
     has_cpu, has_numa = "CPU Affinity" in lines[start], "NUMA Affinity" in lines[start]
     facts["cpu_affinity"] = {name: tail[0] for name, tail in tails.items() if has_cpu and tail}
     facts["numa"] = {name: tail[1] for name, tail in tails.items() if has_numa and len(tail) > 1}
@@ -53,9 +57,9 @@ _P2P = re.compile(r"^[ \t]*GPU(\d{1,3})[ \t]+((?:(?:X|OK|CNS|GNS|TNS|DR|NS|U)[ \
 
 def parse_p2p(text: str) -> Facts | None:
     """Return which pairs can read each other's memory, or None when there is no such matrix."""
-    if not re.search(r"^\s*(?:CNS|GNS|TNS)\s+=", text, re.M):
-        return None
     rows = {int(one[0]): one[1].split() for one in _P2P.findall(text)}
+    if not any(cell not in ("X", "U") for cells in rows.values() for cell in cells):
+        return None
     return {
         "pairs": {
             f"{row}-{column}": cells[column] == "OK"
@@ -100,6 +104,14 @@ def _pairs(devices: list[str], columns: list[str], rows: dict[str, list[str]]) -
     return pairs
 
 
+def _left_out(pairs: dict[str, str], devices: list[str]) -> list[str]:
+    """Return devices without any NVLink while all the others, three at least, are joined by it to each other."""
+    joined = {pair: kind.startswith("NV") for pair, kind in pairs.items()}
+    alone = [name for name in devices if not any(up for pair, up in joined.items() if name in pair.split("-"))]
+    others = [up for pair, up in joined.items() if not set(alone) & set(pair.split("-"))]
+    return alone if len(devices) - len(alone) >= 3 and others and all(others) else []
+
+
 _NVLINK_GPU = re.compile(r"^\s*GPU (\d+): (.+?) \(UUID: ([^)]*)\)\s*$")
 _LISTED_MIG = re.compile(r"[ \t]*MIG (\S+)[ \t]+Device[ \t]+(\d{1,3}): \(UUID: (MIG-[^)\s]*)\)[ \t]*")
 _LISTED_GPU = re.compile(r"[ \t]*GPU (\d{1,3}): (\S.*?) \(UUID: (GPU-[^)\s]*)\)[ \t]*")
@@ -121,8 +133,12 @@ def parse_nvlink(text: str) -> Facts | None:
                 gpus[-1]["links"] += 1
                 if link[2] not in gpus[-1]["speeds"]:
                     gpus[-1]["speeds"].append(link[2])
-            else:
+            elif link[2].startswith("Remote Device"):  # `-R`: a link that knows its other end is up
+                gpus[-1]["links"] += 1
+            elif "inactive" in link[2].lower() or "disabled" in link[2].lower():
                 gpus[-1]["inactive"] = gpus[-1].get("inactive", 0) + 1
+            else:  # counters of errors (`-e`) and the like say nothing of the state
+                gpus[-1]["is_other"] = True
         elif line.strip() and not line.startswith(("\t", " ")):
             gpus[-1].setdefault("message", line.strip())
     return {"gpus": gpus} if gpus else None

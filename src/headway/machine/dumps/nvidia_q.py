@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from headway.machine.dumps.values import Facts, count_or_none, number, text_or_none, whole
+from headway.machine.dumps.nvidia_xml import written_out
+from headway.machine.dumps.values import Facts, count_or_none, is_absent, number, text_or_none, whole
 
 _GPU = re.compile(r"^GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])\s*$", re.M)
 _LINE = re.compile(r"^(\s*)(\S.*?)\s*(?:\s:\s?(.*))?$")
@@ -16,6 +17,7 @@ Entry = tuple[tuple[str, ...], str | None]
 
 def parse_q(text: str) -> Facts | None:
     """Return what the log says, or None when this is no such log."""
+    text = written_out(text)
     marks = list(_GPU.finditer(text))
     if not marks and not _ECC.search(text):
         return None
@@ -30,11 +32,16 @@ def parse_q(text: str) -> Facts | None:
     if attached is not None and len(gpus) > attached == len(latest):
         gpus = list(latest.values())  # the same GPUs asked more than once: the last answer is how it is now
     return {
-        "driver": text_or_none(head.get("Driver Version", head.get("KMD Version"))),
-        "cuda": text_or_none(head.get("CUDA Version", head.get("CUDA UMD Version"))),
+        "driver": _version(head.get("KMD Version", head.get("Driver Version"))),
+        "cuda": _version(head.get("CUDA UMD Version", head.get("CUDA Version"))),
         "attached_gpus": len(gpus) if attached is None else attached,
         "gpus": gpus,
     }
+
+
+def _version(value: str | None) -> str | None:
+    """Return a version without what is said of the line itself: `610.57 [Deprecated; will be removed …]`."""
+    return text_or_none((value or "").partition(" [")[0])
 
 
 def _entries(text: str) -> Iterator[Entry]:
@@ -65,7 +72,9 @@ def _gpu(bus_id: str, body: str) -> Facts:
     values = _values(entries)
 
     def first(*places: tuple[str, ...]) -> str | None:
-        return next((values[place] for place in places if place in values), None)
+        """Return the first of these that has a reading; else what is printed in place of one."""
+        here = [values[place] for place in places if place in values]
+        return next((value for value in here if not is_absent(value)), here[0] if here else None)
 
     facts: Facts = {"bus_id": bus_id, "processes": _processes(entries)}
     for name, value, read in (
@@ -101,8 +110,9 @@ def _gpu(bus_id: str, body: str) -> Facts:
     return {**facts, **_health(entries, values)}
 
 
-def _power(*keys: str) -> list[tuple[str, str]]:
-    return [(section, key) for key in keys for section in ("GPU Power Readings", "Power Readings")]
+def _power(*keys: str) -> list[tuple[str, ...]]:
+    sections = (("GPU Power Readings",), ("Power Readings",), ("GPU Power Readings", "GPU Ceiling Power Limit"))
+    return [(*section, key) for key in keys for section in sections]
 
 
 def _health(entries: list[Entry], values: dict[tuple[str, ...], str]) -> Facts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from headway.machine.dumps.values import Facts, is_absent, number, text_or_none, whole
 
@@ -47,39 +47,67 @@ _COLUMNS: dict[str, tuple[str, Callable[[str | None], object]]] = {
 }
 _REASON = re.compile(r"clocks_(?:event|throttle)_reasons\.(\w+)$")
 _NO_REASON = ("supported", "active")
+_MARKS = ("name", "gpu_name", "index", "memory.total", "memory.used", "utilization.gpu", "temperature.gpu", "uuid",
+          "pci.bus_id", "driver_version", "compute_cap", "mig.mode.current", "power.draw", "timestamp")  # fmt: skip
+_OWN = {"pid", "process_name", "used_memory", "used_gpu_memory", "gpu_serial", "timestamp", "index", "count", "serial"}
+_ASKED = re.compile(r"^[^\n]*nvidia-smi[^\n]*--query-(?:gpu|compute-apps)[= ]([\w.,\"']+)[^\n]*$", re.M)
 
 
 def read_csv(text: str, *, needs: str) -> tuple[list[str], list[dict[str, str]]]:
     """Return (column names, rows) of the first table with that column; text around the table is passed over."""
     lines = [line for line in text.splitlines() if "," in line]
     for start, line in enumerate(lines):
-        names = [name.partition("[")[0].strip() for name in line.split(",")]
-        if needs in names:
-            body = "\n".join(lines[start + 1 :])
+        names = _names(line)
+        if needs in names and _looks_queried(names):
+            rest = lines[start + 1 :]
+            end = next((place for place, other in enumerate(rest) if _looks_queried(_names(other))), len(rest))
             try:
-                rows = list(csv.reader(io.StringIO(body), skipinitialspace=True))
+                rows = list(csv.reader(io.StringIO("\n".join(rest[:end])), skipinitialspace=True))
             except csv.Error:  # a field beyond the reader's limit, or a stray control character
                 return names, []
             return names, [dict(zip(names, map(str.strip, row), strict=True)) for row in rows if len(row) == len(names)]
     return [], []
 
 
+def _names(line: str) -> list[str]:
+    return [name.partition("[")[0].strip() for name in line.split(",")]
+
+
 def parse_query(text: str) -> Facts | None:
-    """Return the GPUs or the processes of the CSV, or None when there is no such CSV."""
-    if "driver_version" not in text and "memory.total" not in text and "pid," not in text and ", pid" not in text:
-        return None
+    """Return the GPUs, the processes or both of the CSV, or None when there is no such CSV."""
+    text = _with_names(text)
     names, apps = read_csv(text, needs="pid")
-    if names:
-        return {"columns": len(names), "processes": [_process(row) for row in apps]}
-    for needs in ("name", "gpu_name", "index", "memory.total", "utilization.gpu"):
+    facts: Facts = {"columns": len(names), "processes": [_process(row) for row in apps]} if names else {}
+    for needs in _MARKS:
         names, rows = read_csv(text, needs=needs)
-        if len(names) > 1 and _looks_queried(names):
-            return {"columns": len(names), "gpus": [_gpu(row, place) for place, row in enumerate(rows)]}
-    return None
+        if names and "pid" not in names:
+            facts |= {"columns": len(names), "gpus": [_gpu(row, place) for place, row in enumerate(rows)]}
+            break
+    if "gpus" in facts:
+        _place(facts.get("processes", ()), facts["gpus"])
+    return facts or None
+
+
+def _place(processes: Iterable[Facts], gpus: list[Facts]) -> None:
+    """Tell each process its GPU's index: the list of processes knows GPUs by their names for life alone."""
+    for one in processes:
+        same = [gpu for gpu in gpus for key in ("uuid", "bus_id") if gpu.get(key) and gpu[key] == one.get(f"gpu_{key}")]
+        if same:
+            one["gpu"] = same[0]["index"]
+
+
+def _with_names(text: str) -> str:
+    """Return the text with the head of the table, where the command above it tells the columns and asks for no head."""
+
+    def tell(found: re.Match[str]) -> str:
+        return found[0] + "\n" + ", ".join(found[1].strip("\"'").split(",")) if "noheader" in found[0] else found[0]
+
+    return _ASKED.sub(tell, text)
 
 
 def _looks_queried(names: list[str]) -> bool:
-    return any("." in name or name in _COLUMNS for name in names) and all(re.fullmatch(r"[\w.]+", n) for n in names)
+    own = sum(name in _COLUMNS or name in _OWN or "." in name for name in names)
+    return len(names) > 1 and own * 2 > len(names) and all(re.fullmatch(r"[\w.]+", name) for name in names)
 
 
 def _gpu(row: dict[str, str], place: int) -> Facts:

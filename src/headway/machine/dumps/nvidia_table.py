@@ -10,6 +10,8 @@ _HEADER = re.compile(r"NVIDIA-SMI\s+(\d[\w.]*)")
 _DRIVER = re.compile(r"(?:Driver|KMD) Version:\s*(\d[\w.]*)")
 _CUDA = re.compile(r"CUDA (?:UMD )?Version:\s*([\w./]+!?)")
 _BUS = r"([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])"
+_BUS_CELL = re.compile(rf"(?:{_BUS}|N/A|ERR!|Unknown Error)\s+(On|Off|N/A|ERR!)?")
+"""Boards without PCIe (Jetson) have no address, a GPU that has gone tells none."""
 _FIRST = re.compile(r"\s*(\d{1,3})\s+(\S.*?)\s+(On|Off|N/A|WDDM|TCC|MCDM|ERR!|Unknown Error)\s*$")
 _SECOND = re.compile(r"\s*(\S+)\s+(\S+)\s+(P\d+|N/A|ERR!|Unknown\s?\S*)\s+(\S+)\s*/\s*(\S+)\s*$")
 _MEMORY = re.compile(r"\s*(\d+)\s*MiB\s*/\s*(\d+)\s*MiB")
@@ -17,6 +19,7 @@ _PROCESS = re.compile(
     r"\|\s+(\d{1,3})\s+(?:(N/A|\d+)\s+(N/A|\d+)\s+)?(\d{1,9})\s+([CGM](?:\+[CGM])*)?\s*(\S.*?)?\s+"
     r"(\d+\s*MiB|N/A|Insufficient Permissions)?\s*\|\s*$"
 )
+_BUS_ANY = re.compile(_BUS)
 _MIG = re.compile(r"\|\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+\|\s*(\d+)\s*MiB\s*/\s*(\d+)\s*MiB")
 
 
@@ -25,15 +28,19 @@ def parse_table(text: str) -> Facts | None:
     header = _HEADER.search(text)
     if header is None or "vGPU ID" in text:
         return None
-    lines = text[header.start() :].splitlines()
+    here, *others = [_table(lines) for lines in _tables(text, header)]
+    return {**here, "more": others} if others else here
+
+
+def _table(lines: list[str]) -> Facts:
     head = "\n".join(lines[:3])
-    driver, cuda = _DRIVER.search(head), _CUDA.search(head)
+    header, driver, cuda = _HEADER.search(head), _DRIVER.search(head), _CUDA.search(head)
     starts = {name: _find(lines, name) for name in ("MIG devices:", "Processes:", "processes:")}
     process_start = starts["Processes:"] if starts["Processes:"] is not None else starts["processes:"]
     ends = [place for place in (starts["MIG devices:"], process_start) if place is not None]
     facts: Facts = {
         "driver": driver[1] if driver else None,
-        "nvidia_smi_version": header[1],
+        "nvidia_smi_version": header[1] if header else None,
         "cuda": text_or_none(cuda[1]) if cuda else None,
         "gpus": _gpus(lines[: min(ends, default=len(lines))]),
         **_processes(lines, process_start),
@@ -41,6 +48,23 @@ def parse_table(text: str) -> Facts | None:
     if starts["MIG devices:"] is not None:
         facts["mig_devices"] = _mig_devices(lines[starts["MIG devices:"] : process_start or len(lines)])
     return facts
+
+
+def _tables(text: str, header: re.Match[str]) -> list[list[str]]:
+    """Return the lines of one table a machine, without what a log put before each of them.
+
+    Whoever watches a machine prints its table again and again: the last one is how it is now. Tables with other
+    addresses are of other machines.
+    """
+    start = text.rfind("\n", 0, header.start()) + 1
+    column = max(0, text.rfind("|", start, header.start()) - start)
+    lines = [
+        line[column:] if line[column : column + 1] in ("|", "+") and line[:column].strip(" |+-=") else line
+        for line in text[start:].splitlines()
+    ]
+    heads = [place for place, line in enumerate(lines) if _HEADER.search(line)]
+    tables = [lines[one:other] for one, other in zip(heads, [*heads[1:], len(lines)], strict=True)]
+    return list({tuple(_BUS_ANY.findall("\n".join(table))): table for table in tables}.values())
 
 
 def _find(lines: list[str], title: str) -> int | None:
@@ -55,7 +79,7 @@ def _gpus(lines: list[str]) -> list[Facts]:
         if len(cells) != 3:
             row = 0 if line.lstrip().startswith("+") else row
             continue
-        first, bus = _FIRST.match(cells[0]), re.search(_BUS + r"\s+(On|Off|N/A)?", cells[1])
+        first, bus = _FIRST.match(cells[0]), re.search(_BUS_CELL, cells[1])
         if first and bus:
             gpus.append({"index": int(first[1]), "name": first[2], **_first_row(first[3], bus, cells[2])})
             row = 1
@@ -133,7 +157,7 @@ def _process(found: re.Match[str]) -> Facts:
         "gpu": int(gpu),
         "pid": int(pid),
         "type": kind,
-        "name": (name or "").strip() or None,
+        "name": text_or_none(name),
         "used_mib": count_or_none(used),
     }
     if gi and gi.isdecimal():

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from headway.machine.dumps.host import parse_df, parse_free, parse_lscpu, parse_ulimit
+from headway.machine.dumps.amd import parse_rocm
+from headway.machine.dumps.cluster import parse_mig, parse_nodes, parse_nproc, parse_numactl, parse_ports
+from headway.machine.dumps.disk import parse_df, parse_quota
+from headway.machine.dumps.host import parse_free, parse_lscpu, parse_ulimit
 from headway.machine.dumps.kernel import parse_oom, parse_xids
 from headway.machine.dumps.links import parse_list, parse_nvlink, parse_p2p, parse_topology
+from headway.machine.dumps.npu import parse_npu
 from headway.machine.dumps.nvidia_q import parse_q
 from headway.machine.dumps.nvidia_query import parse_query
 from headway.machine.dumps.nvidia_table import parse_table, parse_vgpu
-from headway.machine.dumps.others import parse_npu, parse_rocm
 from headway.machine.dumps.software import (
     parse_accelerate,
     parse_collect_env,
@@ -35,14 +38,20 @@ _PARSERS: dict[str, Callable[[str], Facts | None]] = {
     "topology": parse_topology,
     "topology_p2p": parse_p2p,
     "nvlink": parse_nvlink,
+    "nvidia_smi_mig": parse_mig,
+    "infiniband": parse_ports,
     "nvcc": parse_nvcc,
     "collect_env": parse_collect_env,
     "ds_report": parse_ds_report,
     "accelerate_env": parse_accelerate,
     "df": parse_df,
+    "quota": parse_quota,
     "free": parse_free,
     "lscpu": parse_lscpu,
+    "numactl": parse_numactl,
+    "nproc": parse_nproc,
     "ulimit": parse_ulimit,
+    "slurm_nodes": parse_nodes,
     "dmesg_xid": parse_xids,
     "dmesg_oom": parse_oom,
     "docker_info": parse_docker,
@@ -71,6 +80,9 @@ def read_dump(text: str) -> Dump:
         parts = {"npu_smi": parts["topology"], **parts}
     if "nvlink" in parts:
         parts.pop("nvidia_smi_list", None)
+    # A lost GPU stands in its own row of the table.
+    if parts.get("nvidia_smi", {}).get("gpus") and parts.get("nvidia_smi_error", {}).get("error_class") == "gpu_lost":
+        parts.pop("nvidia_smi_error")
     # A log of the driver speaks of lost GPUs in words that also stand for a failed nvidia-smi.
     if "dmesg_xid" in parts:
         parts.pop("nvidia_smi_error", None)

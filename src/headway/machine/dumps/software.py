@@ -27,19 +27,20 @@ _COLLECT = {
 }
 _PACKAGE = re.compile(r"^\[(pip3?|conda)\]\s+(\S.*?)\s*$", re.M)
 _TORCH_PACKAGE = re.compile(r"(?:torch|pytorch|cudatoolkit)\b")
-_VISION = re.compile(r"^\[(?:pip3?|conda)\]\s+torchvision(?:==|\s+)(\S+)", re.M)
+_VISION = re.compile(r"^\[(?:pip3?|conda)\]\s+torchvision(?:==|\s+)\(?([^\s)]+)", re.M)
 
 
 def parse_collect_env(text: str) -> Facts | None:
     """Return the framework and what it sees, or None when this is not of collect_env."""
-    if not re.search(r"^\s*PyTorch version:", text, re.M) or "CUDA used to build PyTorch" not in text:
+    marks = ("CUDA used to build PyTorch", "Is debug build")
+    if not re.search(r"^\s*PyTorch version\s*:", text, re.M) or not any(mark in text for mark in marks):
         return None
     facts: Facts = {}
     for name, key in _COLLECT.items():
-        found = re.search(rf"^\s*{re.escape(key)}:[ \t]*(.*?)\s*$", text, re.M)
+        found = re.search(rf"^\s*{re.escape(key)}[ \t]*:[ \t]*(.*?)\s*$", text, re.M)
         if found:
             facts[name] = found[1]
-    python = re.search(r"^\s*Python version:\s*(\S+)", text, re.M)
+    python = re.search(r"^\s*Python version\s*:\s*(\S+)", text, re.M)
     if python:
         facts["python"] = python[1]
     packages = [(where, " ".join(what.split())) for where, what in _PACKAGE.findall(text)]
@@ -52,18 +53,22 @@ def parse_collect_env(text: str) -> Facts | None:
 
 
 def _listed_gpus(text: str) -> list[Facts]:
-    _, _, rest = text.partition("GPU models and configuration:")
-    gpus = []
-    for line in rest.splitlines():
+    _, *rest = re.split(r"GPU models and configuration[ \t]*:[ \t]*", text, maxsplit=1)
+    gpus: list[Facts] = []
+    for line in rest[0].splitlines() if rest else ():
         found = re.match(r"^\s*GPU (\d+): (\S.*?)\s*$", line)
         if found:
             gpus.append({"index": int(found[1][:9]), "name": found[2].partition(" (UUID")[0]})
         elif (gpus and not line.startswith((" ", "\t"))) or (line.strip() and not gpus):
             break
-    return gpus
+    if gpus or not rest:
+        return gpus
+    # With ROCm there is one name and no number.
+    alone = rest[0].partition("\n")[0].strip()
+    return [{"index": 0, "name": alone}] if re.match(r"AMD|Radeon|Instinct", alone) else []
 
 
-_DS_OP = re.compile(r"^(\w+) \.+ \S*\[(\w+)\]\S* \.+ \S*\[(\w+)\]", re.M)
+_DS_OP = re.compile(r"^[ \t]*(\w+) \.+ \S*\[(\w+)\]\S* \.+ \S*\[(\w+)\]", re.M)
 _DS_KEYS = {
     "torch": "torch version",
     "deepspeed": "deepspeed info",
@@ -81,13 +86,14 @@ def parse_ds_report(text: str) -> Facts | None:
         return None
     facts: Facts = {}
     for name, key in _DS_KEYS.items():
-        found = re.search(rf"^{re.escape(key)} \.+ (.*?)\s*$", text, re.M)
+        found = re.search(rf"^[ \t]*{re.escape(key)} \.+ (.*?)\s*$", text, re.M)
         if found and found[1] not in ("None", ""):
             facts[name] = found[1]
     facts["incompatible_ops"] = sorted(name for name, _, fits in _DS_OP.findall(text) if fits == "NO")
     if "torch_cuda" not in facts and "torch_hip" not in facts:
-        # Intel's own builds of torch carry this tag; nothing else in the report names the device.
-        kind = "xpu" if "cxx11.abi" in str(facts.get("torch")) else "cpu"
+        # Intel's own builds of torch carry this tag; of older reports nothing else names the device.
+        said = re.search(r"ds_accelerator to (\w+)", text)
+        kind = said[1] if said else "xpu" if "cxx11.abi" in str(facts.get("torch")) else "cpu"
         facts["accelerator"] = f"{kind} (no CUDA or HIP version lines)"
     return facts
 
@@ -103,6 +109,8 @@ def parse_accelerate(text: str) -> Facts | None:
 
     torch = re.match(r"(\S+)\s*(?:\((\w+)\))?", value(r"PyTorch version \(GPU\?\)") or value("PyTorch version") or "")
     ram = number(value("System RAM"))
+    others = re.search(r"^\s*- PyTorch (\w+) available:\s*True", text, re.M)
+    accelerator = text_or_none(value("PyTorch accelerator")) or (others[1] if others else None)
     return {
         "accelerate": value("`?Accelerate`? version"),
         "platform": value("Platform"),
@@ -111,6 +119,7 @@ def parse_accelerate(text: str) -> Facts | None:
         "torch_gpu": torch[2] if torch else None,
         "system_ram_gb": ram if isinstance(ram, float) else None,
         "gpu_type": value("GPU type"),
+        "accelerator": accelerator,
         "distributed_type": value("distributed_type"),
         "num_processes": count_or_none(value("num_processes")),
         "mixed_precision": value("mixed_precision"),
@@ -134,4 +143,5 @@ def parse_docker(text: str) -> Facts | None:
         "default_runtime": value("Default Runtime"),
         "cpus": count_or_none(value("CPUs")),
         "total_memory": value("Total Memory"),
+        "has_cdi_gpus": bool(re.search(r"^\s*cdi: nvidia\.com/gpu", text, re.M)),
     }

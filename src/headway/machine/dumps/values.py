@@ -13,7 +13,9 @@ _ENDLESS = re.compile(r"\d{19,}")
 """No reading has as many digits, and Python refuses to read numbers of thousands."""
 _QUOTED = re.compile(r"^[ \t]*(?:#|>|//)[ \t]?(?=[|+])", re.M)
 """A table pasted as a comment or a quotation."""
+_MAIL = re.compile(r"^[ \t]*>[ \t]?", re.M)
 _ABSENT = {"", "n/a", "na", "[n/a]", "not found", "[not found]", "not supported", "[not supported]", "-", "--"}
+_ABSENT_WITH_REASON = ("[requested functionality", "requested functionality", "[gpu requires", "n/a (")
 _NUMBER = re.compile(r"[+-]?\d{1,18}(?:\.\d{1,9})?")
 _SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50, "e": 1 << 60}
 
@@ -21,13 +23,16 @@ _SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 
 def clean(text: str) -> str:
     """Return the text without escapes, carriage returns, null bytes, endless numbers and marks of a quotation."""
     plain = _ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
-    return _QUOTED.sub("", _ENDLESS.sub(lambda found: found[0][:18], plain))
+    plain = _QUOTED.sub("", _ENDLESS.sub(lambda found: found[0][:18], plain))
+    # A whole text quoted, as in a mail or a thread.
+    lines = [line for line in plain.splitlines() if line.strip()]
+    return _MAIL.sub("", plain) if lines and all(line.lstrip().startswith(">") for line in lines) else plain
 
 
 def is_absent(value: str | None) -> bool:
     """Whether the tool printed that it has no such reading."""
     word = (value or "").strip().lower()
-    return word in _ABSENT or word.startswith(("[requested functionality", "requested functionality", "[gpu requires"))
+    return word in _ABSENT or word.startswith(_ABSENT_WITH_REASON)
 
 
 def text_or_none(value: str | None) -> str | None:
@@ -58,5 +63,5 @@ def count_or_none(value: str | None) -> int | None:
 
 def bytes_of(value: object) -> int | None:
     """Return the bytes of `1.9G`, `63 GiB`, `64M`, `251.61 GB`, `7.692GiB` or `0`; None: not a size."""
-    found = re.fullmatch(r"\s*(\d{1,18}(?:\.\d{1,9})?)\s*([kKmMgGtTpPeE]?)i?[bB]?\s*", str(value))
+    found = re.fullmatch(r"\s*(\d{1,18}(?:\.\d{1,9})?)\s*([kKmMgGtTpPeE]?)(?:i?[bB]?|Bi)\s*", str(value))
     return int(float(found[1]) * _SIZES[found[2].lower()]) if found else None
