@@ -107,7 +107,13 @@ def scale_rows(rows: list[Row], say: bool) -> dict[str, object]:
     groups: dict[tuple[object, ...], dict[int, Row]] = defaultdict(dict)
     for row in rows:
         if row.get("params") and "DeepLearningExamples" in row["source"] and row.get("gpu"):
-            key = (row["model"], row["gpu"], row["precision"], row.get("micro_batch"), row.get("seq_len"))
+            key = (
+                row["model"],
+                row["gpu"],
+                str(row.get("precision", "fp32")),
+                row.get("micro_batch"),
+                row.get("seq_len"),
+            )
             groups[key][row.get("world_size", 1)] = row
     points: list[float] = []
     for key, by_ranks in groups.items():
@@ -124,7 +130,7 @@ def scale_rows(rows: list[Row], say: bool) -> dict[str, object]:
             one_step = row["micro_batch"] * row.get("seq_len", 1) / alone
             if "samples_per_s_total" in row:
                 one_step = row["micro_batch"] / alone
-            half = "amp" in row["precision"] or "bf16" in row["precision"]
+            half = any(word in str(key[2]) for word in ("amp", "bf16"))
             step = scale_step(one_step, card, ranks=ranks, trained=row["params"], grad_bytes=2 if half else 4)
             guess, real = one_step / step, rate / alone / ranks
             points.append(abs(guess - real))
@@ -143,6 +149,11 @@ def _rate(row: Row) -> float | None:
     return None
 
 
+def _stated(row: Row) -> Row:
+    """Return what the row states: an empty field or a size of nothing says no more than a missing one."""
+    return {key: value for key, value in row.items() if value is not None and (value is False or value != 0)}
+
+
 def main() -> None:
     """Print every row and the summary."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -150,7 +161,7 @@ def main() -> None:
     parser.add_argument("--quiet", action="store_true", help="the last line only")
     options = parser.parse_args()
     say = not options.quiet
-    rows = [json.loads(line) for line in options.rows.read_text(encoding="utf-8").splitlines() if line.strip()]
+    rows = [_stated(json.loads(line)) for line in options.rows.read_text(encoding="utf-8").splitlines() if line.strip()]
 
     memory, speed = Score("memory"), Score("speed")
     for row in rows:

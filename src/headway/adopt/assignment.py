@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from headway.adopt.expand import Variables, expand_value, said
 from headway.adopt.tokens import Piece, Word
@@ -36,3 +37,21 @@ def is_optional(words: list[Word], variables: Variables, names: set[str]) -> boo
     names |= found.names
     words.pop(0)
     return True
+
+
+def join_spaced(words: Sequence[Word]) -> list[Word]:
+    """Return the words of `export A = 1`, `export A= 1` and `export A =1` as the assignment that was meant."""
+    joined: list[Word] = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        plain = word.plain or ""
+        after = rest[0] if rest else None
+        if after is not None and re.fullmatch(r"[A-Za-z_]\w*", plain) and (after.plain or "").startswith("="):
+            value = rest.pop(0)
+            word = Word((Piece("text", plain + value.pieces[0].raw), *value.pieces[1:]), word.line)
+            plain, after = word.plain or "", rest[0] if rest else None
+        if after is not None and re.fullmatch(r"[A-Za-z_]\w*=", plain) and split_assignment(after) is None:
+            word = Word((Piece("text", plain), *rest.pop(0).pieces), word.line)
+        joined.append(word)
+    return joined

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from fnmatch import translate
 
 from headway.adopt import arithmetic
+from headway.adopt.reshape import change
 from headway.adopt.tokens import Piece, Word
 from headway.adopt.words import read_words
 
@@ -17,6 +17,12 @@ _MAX_ATOMS = 512
 _MAX_DEPTH = 8
 _BRACES = re.compile(r"\{(-?\d+)\.\.(-?\d+)\}")
 _MAX_RANGE = 64
+_IN_WORDS = re.compile(r"(?:your|the path|path to|path of) [\w ./-]+", re.IGNORECASE)
+"""A place described in words, `FILE="your config.yaml"`: nobody means several words by it."""
+_PARTS = re.compile(r"[ \t\n]+|(?:<[^\s<>][^<>\n]{0,80}>|[^ \t\n])+")
+"""Words and what is between them; blanks inside `<…>` belong to the placeholder."""
+_SEQUENCE = re.compile(r"\s*seq((?:\s+(?!-[a-z])\S+|\s+\$\(\(.*?\)\)){1,3})\s*")
+_DEFAULTED = re.compile(r"\$\{[A-Za-z_]\w*:?-[^{}]*\}")
 _CAT = re.compile(r"\s*cat\s+<<-?\s*(['\"]?)(\w+)\1[ \t]*\n(.*?\n|)[ \t]*\2\s*", re.DOTALL)
 
 
@@ -90,7 +96,8 @@ class Variables:
 
 
 def _is_command(atom: Atom) -> bool:
-    return atom.is_open and atom.text.startswith(("$(", "`")) and not atom.text.startswith("$((")
+    is_sum = atom.text.startswith("$((") and atom.text.endswith("))")
+    return atom.is_open and atom.text.startswith(("$(", "`")) and not is_sum
 
 
 def _holds_words(value: Value) -> bool:
@@ -129,9 +136,29 @@ def expand_items(words: Iterable[Word], variables: Variables) -> list[Value]:
     result: list[Value] = []
     for word in words:
         text = word.plain
-        spread = _spread(text) if text else None
+        spread = _spread(text) if text else _sequence(word, variables)
         result.extend([(Atom(one),) for one in spread] if spread else _fields(word, variables))
     return result
+
+
+def _sequence(word: Word, variables: Variables) -> list[str] | None:
+    """Return the numbers of `$(seq FIRST LAST)`, which is all that the command does."""
+    pieces = [piece for piece in word.pieces if piece.raw]
+    match = _SEQUENCE.fullmatch(pieces[0].rest) if len(pieces) == 1 and pieces[0].kind == "command" else None
+    if match is None:
+        return None
+    given = [said(one) for one in _expand_all(match[1], variables)]
+    if not given or not all(one.is_known and re.fullmatch(r"-?\d{1,6}", one.text) for one in given):
+        return None
+    numbers = [int(one.text) for one in given]
+    first, step, last = (1, 1, numbers[0]) if len(numbers) == 1 else (numbers[0], 1, numbers[-1])
+    step = numbers[1] if len(numbers) == 3 else step
+    listed = [str(one) for one in range(first, last + (1 if step > 0 else -1), step)] if step else []
+    return listed if 0 < len(listed) <= _MAX_RANGE else None
+
+
+def _expand_all(text: str, variables: Variables) -> list[Value]:
+    return [expand_value(token, variables) for token in read_words(text).tokens if isinstance(token, Word)]
 
 
 def _spread(text: str) -> list[str] | None:
@@ -178,20 +205,20 @@ def _fields(word: Word, variables: Variables) -> list[Value]:
 
 def _split(atom: Atom, fields: list[list[Atom]], current: list[Atom] | None) -> list[Atom] | None:
     """Cut an unquoted value at its blanks; return the field that is still open. What is not known stays whole."""
-    if atom.is_open or re.fullmatch(r"<[^<>]+>", atom.text):
+    if atom.is_open or _IN_WORDS.fullmatch(atom.text):
         if current is None:
             current = []
             fields.append(current)
         current.append(atom)
         return current
-    for place, part in enumerate(re.split(r"[ \t\n]+", atom.text)):
-        if place:
+    for part in _PARTS.findall(atom.text):
+        if part.isspace():
             current = None
-        if part:
-            if current is None:
-                current = []
-                fields.append(current)
-            current.append(Atom(part, atom.names))
+            continue
+        if current is None:
+            current = []
+            fields.append(current)
+        current.append(Atom(part, atom.names))
     return current
 
 
@@ -248,7 +275,7 @@ def _expand_arithmetic(piece: Piece, variables: Variables) -> Value:
         return (Atom(known),)
     numbers: dict[str, int] = {}
     open_names: set[str] = set()
-    expression = _count_arrays(piece.rest, variables)
+    expression = _fill_defaults(_count_arrays(piece.rest, variables), variables)
     for name in arithmetic.names_in(expression):
         known = _known_text(name, variables)
         if known is not None and re.fullmatch(r"\s*-?\d{1,18}\s*", known):
@@ -265,6 +292,16 @@ def _count_arrays(expression: str, variables: Variables) -> str:
         return match[0] if length is None else str(length)
 
     return re.sub(r"\$\{#(\w+)\[[@*]\]\}", count, expression)
+
+
+def _fill_defaults(expression: str, variables: Variables) -> str:
+    """Replace `${NAME:-4}` inside a sum, as anywhere else."""
+
+    def fill(match: re.Match[str]) -> str:
+        values = [said(one) for one in _expand_all(match[0], variables)]
+        return f"({values[0].text})" if len(values) == 1 and values[0].is_known and values[0].text else match[0]
+
+    return _DEFAULTED.sub(fill, expression)
 
 
 def _array_length(name: str, variables: Variables) -> int | None:
@@ -305,7 +342,7 @@ def _expand_variable(piece: Piece, variables: Variables, depth: int) -> Value:
     if rest[:2] in (":-", ":=", ":+", ":?") or rest[:1] in "-=+?":
         return _default(piece, value, variables, depth)
     known = _known_text(name, variables)
-    changed = _change(known, rest) if known is not None else None
+    changed = change(known, rest) if known is not None else None
     return (Atom(changed),) if changed is not None else _open(piece, _names_of(name, variables))
 
 
@@ -359,37 +396,3 @@ def _element(piece: Piece, variables: Variables) -> Value:
     if array is not None and (known := _known_text(place.strip("${}"), variables)) and known.isdigit():
         return array[int(known[:9])] if int(known[:9]) < len(array) else ()
     return _open(piece, [piece.name])
-
-
-def _change(text: str, rest: str) -> str | None:
-    """Return a text after `%suffix`, `#prefix`, `/a/b`, `^^`, `,,` or `:start:length`; None for anything else."""
-    if rest in ("^^", ",,"):
-        return text.upper() if rest == "^^" else text.lower()
-    if match := re.fullmatch(r":\s*(\d{1,6})(?::(\d{1,6}))?", rest):
-        start = int(match[1])
-        return text[start : start + int(match[2])] if match[2] else text[start:]
-    if "$" in rest or len(text) > 2000 or len(rest) > 200:
-        return None
-    if match := re.fullmatch(r"(//?)((?:\\.|[^/\\])+)/?(.*)", rest, re.DOTALL):
-        pattern = _glob(match[2])
-        replacement = match[3]
-        return pattern.sub(lambda _: replacement, text, count=1 if match[1] == "/" else 0)
-    if match := re.fullmatch(r"(%%?|##?)(.+)", rest, re.DOTALL):
-        return _strip(text, match[1], match[2])
-    return None
-
-
-def _glob(pattern: str) -> re.Pattern[str]:
-    plain = re.sub(r"\\(.)", r"\1", pattern) if not re.search(r"[*?\[]", pattern) else None
-    # The anchors that fnmatch adds are taken off again, because a part is looked for.
-    return re.compile(re.escape(plain) if plain is not None else translate(pattern)[4:-3], re.DOTALL)
-
-
-def _strip(text: str, sign: str, pattern: str) -> str:
-    whole = re.compile(translate(pattern), re.DOTALL)
-    places = range(len(text) + 1)
-    if sign[0] == "%":
-        starts = [at for at in places if whole.match(text[at:])]
-        return text[: (starts[0] if sign == "%%" else starts[-1])] if starts else text
-    ends = [at for at in places if whole.match(text[:at])]
-    return text[(ends[-1] if sign == "##" else ends[0]) :] if ends else text

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from headway.adopt.expand import Said
 
 _PLACEHOLDER = re.compile(r"[<\[{].*[>\]}]|\.\.\.|…")
-_OPTIONAL = re.compile(r"\[(?:\w*(?:args|arguments|opts|options|flags|params)\w*)\]", re.IGNORECASE)
+_OPTIONAL = re.compile(
+    r"[\[<{][^\[\]<>{}]*(?:args|arguments|opts|options|flags|params|parameters)[^\[\]<>{}]*[\]>}]", re.IGNORECASE
+)
 _ARRAY = re.compile(r"\$\{\w+\[[@*]\]\}")
-_VARIABLE = re.compile(r"\$\{?\w+(?:\[[@*]\])?\}?")
+_VARIABLE = re.compile(r"\$\{?(?:\w+(?:\[[@*]\])?|[@*])\}?")
 _LONG_DASH = re.compile(r"[\u2012-\u2015\u2212](?=[A-Za-z])")
 """Word processors turn `--flag` into a long dash; nobody means one."""
 _HOLDS_FLAGS = re.compile(r"\$\{?\w*(?:args?|opts?|options?|flags?|params|extra)\w*(?:\[[@*]\])?\}?", re.IGNORECASE)
@@ -67,8 +69,9 @@ class Options:
         return number(self.get(*names))
 
     def plain(self) -> dict[str, str]:
-        """Return the flags with their last values."""
-        return {name: values[-1].text for name, values in self.given.items()}
+        """Return the flags with their last values; `...` stands for flags that were left out."""
+        left_out = {"...": ""} if self.rest and is_dots(self.rest[0].text) else {}
+        return {name: values[-1].text for name, values in self.given.items()} | left_out
 
 
 def number(found: Said | None) -> int | None:
@@ -130,6 +133,9 @@ def read_options(words: Sequence[Said], table: Flags, *, starts_program: bool = 
         if (text.startswith("[-") and text.endswith("]")) or (_OPTIONAL.fullmatch(text) and at + 1 < len(words)):
             at += 1
             continue
+        if text.startswith("[") and (end := _closing(words, at)) and (end + 1 < len(words) or text.startswith("[-")):
+            at = end + 1
+            continue
         if (starts_program and _is_aside(words, at)) or _is_rest(words, at):
             at += 1
             continue
@@ -169,8 +175,19 @@ def _read_one(text: str, words: Sequence[Said], table: Flags, found: Options) ->
     if len(words) < 2:
         found.given.setdefault(name, []).append(Said(""))
         return 1
+    end = _closing(words, 1)
+    if end:
+        found.given.setdefault(name, []).append(Said(" ".join(word.text for word in words[1 : end + 1])))
+        return end + 1
     found.given.setdefault(name, []).append(words[1])
     return 2
+
+
+def _closing(words: Sequence[Said], at: int) -> int:
+    """Return where a placeholder of several words ends, `[GPUs of each node]`; 0 for any other word."""
+    if not words[at].text.startswith("[") or "]" in words[at].text:
+        return 0
+    return next((end for end in range(at + 1, min(at + 8, len(words))) if words[end].text.endswith("]")), 0)
 
 
 def _glued(body: str, table: Flags) -> str | None:

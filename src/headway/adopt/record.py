@@ -129,6 +129,8 @@ class Meaning:
     """Message codes and lines of what the author did not mean as written."""
     announced: tuple[str, ...] = ()
     """What the text tells its reader with echo and printf."""
+    used: frozenset[str] = frozenset()
+    """Variables that the text itself puts into its commands: `--nproc_per_node=$WORLD_SIZE`."""
 
     @property
     def launch(self) -> Launch | None:

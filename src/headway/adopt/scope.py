@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from headway.adopt import arithmetic
 from headway.adopt.expand import Atom, Value, Variables, expand_body, expand_value, said
 from headway.adopt.syntax import Simple
 from headway.adopt.tokens import Piece, Word
@@ -40,6 +41,12 @@ def _are_commands(choices: Sequence[Value]) -> bool:
     """Whether every choice starts something; flags that may or may not be there do not."""
     texts = [said(choice).text.strip() for choice in choices]
     return bool(texts) and all(text and not text.startswith("-") for text in texts)
+
+
+def names_of(word: Word) -> set[str]:
+    """Return the variables that stand in a word as written."""
+    names = {piece.name for piece in word.pieces if piece.kind == "variable"}
+    return names.union(*(arithmetic.names_in(piece.rest) for piece in word.pieces if piece.kind == "arithmetic"))
 
 
 def count(expression: str, variables: Variables) -> None:

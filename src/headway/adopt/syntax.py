@@ -11,7 +11,7 @@ from headway.adopt.tokens import Operator, Piece, Token, Word
 _MAX_DEPTH = 30
 _MAX_CHAIN = 40
 _MAX_COUNT = 64
-_COUNTED = re.compile(r"\(\s*\(\s*(\w+)\s*=\s*(\S+)\s*;\s*\1\s*(<=|<)\s*=?\s*(\S+)\s*;\s*\1\s*\+\s*\+")
+_COUNTED = re.compile(r"\(\s*\(\s*(\w+)\s*=\s*(\S+)\s*;\s*\1\s*(<\s*=?)\s*(\S+)\s*;\s*\1\s*\+\s*\+")
 _CLOSERS = frozenset({"then", "elif", "else", "fi", "do", "done", "esac", "}"})
 
 
@@ -257,8 +257,12 @@ class _Parser:
         first, last = match[2], match[4]
         items: tuple[Word, ...] | None = None
         if first.isdigit() and last.isdigit() and int(last) - int(first) <= _MAX_COUNT:
-            numbers = range(int(first), int(last) + (match[3] == "<="))
+            numbers = range(int(first), int(last) + ("=" in match[3]))
             items = tuple(Word((Piece("text", str(one)),), line) for one in numbers)
+        elif first.isdigit():
+            # As `seq` would count it, where the bound is known.
+            text = f"seq {first} $(( {last} - {int('=' not in match[3])} ))"
+            items = (Word((Piece("command", f"$({text})", rest=text),), line),)
         return Loop(match[1], items, tuple(self._read_body(depth)))
 
     def _read_body(self, depth: int) -> list[Node]:

@@ -5,12 +5,17 @@ from __future__ import annotations
 import re
 
 _PROMPT = re.compile(
-    r"^([ \t]*)(?:\([\w.-]+\)[ \t]*)?(?:\[?[\w.-]+@[\w.-]+(?::|[ \t])[^\s$#]*\]?[ \t]?)?[$❯➜%][ \t]+(?=\S)",
+    r"^([ \t]*)(?:\([\w.-]+\)[ \t]*)?(?:\[?[\w.-]+@[\w.-]+(?::|[ \t])[^\s$#]*\]?[ \t]?|[\w.~/-]+(?=\$))?"
+    r"[$❯➜%][ \t]+(?=\S)",
     re.MULTILINE,
 )
+_THEMED = re.compile(r"^([ \t]*)➜[ \t]+\S+[ \t]+git:\([^()\n]*\)[ \t]*(?:✗[ \t]*)?(?=\S)", re.MULTILINE)
+_WINDOWS = re.compile(r"^([ \t]*)(?:\([\w.-]+\)[ \t]*)?(?:PS[ \t]+)?[A-Za-z]:\\[^\n>]*>[ \t]*(?=\S)", re.MULTILINE)
 _NOTEBOOK = re.compile(r"^([ \t]*)[!%](?=[A-Za-z./])", re.MULTILINE)
 _CELL = re.compile(r"^[ \t]*%%\w[^\n]*$", re.MULTILINE)
-_MAGIC_RUN = re.compile(r"^([ \t]*)%run[ \t]+(?:-[a-zA-Z][ \t]+)*", re.MULTILINE)
+_MAGIC_RUN = re.compile(r"^([ \t]*)%run[ \t]+(?:-[a-ln-zA-Z][ \t]+)*", re.MULTILINE)
+_MAGIC_MODULE = re.compile(r"^([ \t]*%run[ \t]+-m[ \t]+\S+)[ \t]+--(?=[ \t])", re.MULTILINE)
+"""The notebook keeps the first `--` for itself."""
 _MAGIC_ENV = re.compile(r"^([ \t]*)%(?:set_)?env[ \t]+(\w+)(?:=|[ \t]+)", re.MULTILINE)
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*$", re.MULTILINE)
 _POWERSHELL = re.compile(r"^([ \t]*)\$env:(\w+)[ \t]*=[ \t]*", re.MULTILINE | re.IGNORECASE)
@@ -24,6 +29,10 @@ _ROOT = re.compile(
 )
 _CARET = re.compile(r"(?<=[ \t])\^[ \t]*$(?=\n)", re.MULTILINE)
 _BACKTICK = re.compile(r"(?<=[ \t])`[ \t]*$(?=\n)", re.MULTILINE)
+_BATCH_SET = re.compile(
+    r"^([ \t]*)set[ \t]+(?:\"(\w+)=([^\"\n]*)\"|(\w+)=([^\n&|]*?))[ \t]*(?=$|[&|])", re.MULTILINE | re.I
+)
+_BATCH_REMARK = re.compile(r"^[ \t]*@?(?:rem\b|::)[^\n]*$", re.MULTILINE | re.IGNORECASE)
 _PAIRS = str.maketrans({"“": '"', "”": '"', "‘": "'", "’": "'", "\u200b": "", "\ufeff": ""})
 
 
@@ -35,13 +44,26 @@ def tidy(text: str) -> tuple[str, list[tuple[str, int]]]:
         slips.append(("adopt/slip-crlf", text.count("\n", 0, max(place, 0)) + 1))
     text = text.replace("\r\n", "\n").replace("\r", "\n").translate(_PAIRS).replace("\0", "")
     text = _DOUBLED.sub(r"\\", _FENCE.sub("", text))
-    text = _ARROW.sub(r"\1", _ROOT.sub(r"\1", _PROMPT.sub(r"\1", text)))
+    for prompt in (_THEMED, _PROMPT, _ROOT, _WINDOWS, _ARROW):
+        text = prompt.sub(r"\1", text)
     if 1 < text.count("\\\n") == len(_CONTINUED.findall(text)):
         text = _CONTINUED.sub("", text)  # the shell's second prompt stands before every line but the first
+    text = _read_batch(text)
     text = _CARET.sub(r"\\", text)
     if len(_BACKTICK.findall(text)) == text.count("`"):  # none of them belongs to a command substitution
         text = _BACKTICK.sub(r"\\", text)
     text = _CELL.sub("", text)
-    text = _MAGIC_ENV.sub(r"\1export \2=", _MAGIC_RUN.sub(r"\1python ", text))
+    text = _MAGIC_RUN.sub(r"\1python ", _MAGIC_MODULE.sub(r"\1", text))
+    text = _MAGIC_ENV.sub(r"\1export \2=", text)
     text = _NOTEBOOK.sub(r"\1", text)
     return _POWERSHELL.sub(r"\1export \2=", text), slips
+
+
+def _read_batch(text: str) -> str:
+    """Read a Windows script's `set NAME=value`, `%NAME%` and remarks as a shell's own."""
+    names = {match[2] or match[4] for match in _BATCH_SET.finditer(text)}
+    if not names:
+        return text
+    text = _BATCH_SET.sub(lambda one: f'{one[1]}export {one[2] or one[4]}="{one[3] or one[5] or ""}"', text)
+    text = re.sub(rf"%({'|'.join(map(re.escape, sorted(names)))})%", r"${\1}", text)
+    return _BATCH_REMARK.sub("", text)

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 
 from headway.adopt.command import Command
 from headway.adopt.launchers import TOOLS, is_launcher, is_python, make, recognise
+from headway.adopt.manifest import read_manifest
 from headway.adopt.options import is_placeholder
 from headway.adopt.record import Entry, Launch, Meaning
+from headway.adopt.reread import read_clean
 from headway.adopt.sbatch import read_header, variables_of
 from headway.adopt.tidy import tidy
 from headway.adopt.walk import walk
@@ -21,6 +23,14 @@ _ASIDE = re.compile(
     r"(?:[/_.\s-]|$)",
     re.IGNORECASE,
 )
+_ASIDE_BY_DATA = re.compile(
+    r"(?:^|/)(?:get_\w+\.sh|write_\w+\.(?:py|sh)|create_\w*data\w*\.py|\w*datasets?\w*\.(?:py|sh)|(?:\w+_)?data(?:_\w+)?\.py)$"
+    r"|(?:^|\.)datasets?$",
+    re.IGNORECASE,
+)
+_TRAINS = re.compile(r"train|tune|sft|dpo|grpo|ppo|rlhf|lora", re.IGNORECASE)
+_TELLS = re.compile(r"train|tune|test|eval|infer|predict|demo|run|start|launch|main", re.IGNORECASE)
+"""A script that is called so may well be what the text is about."""
 _ECHO = re.compile(r"^[ \t]*(?:echo|printf)\b([^\n]{0,400})", re.MULTILINE)
 _QUESTIONS = frozenset({"help", "version", "check_build"})
 _PROSE = re.compile(r"[A-Z][a-z]*")
@@ -35,10 +45,16 @@ def understand(text: str, *, has_lone_command: bool = True) -> Meaning:
     """
     if len(text.encode("utf-8", "surrogatepass")) > MAX_TEXT_BYTES:
         raise UsageError("adopt/too-large", size=len(text) // 1024, limit=MAX_TEXT_BYTES // 1024)
+    known = read_clean(text)
+    if known is not None:
+        return Meaning(launches=(known,), primary=0)
     header = read_header(text)
     clean, slips = tidy(text)
     walked = walk(clean, given=variables_of(header), header=header)
     launches = _recognise_all(walked.commands) or _recognise_all(walked.spare)
+    manifest = read_manifest(clean) if not launches else None
+    if manifest is not None:
+        launches = _recognise_all(walk(manifest).commands)
     if not launches and has_lone_command:
         launches = _last_resort(walked.commands)
     cured = sorted({*slips, *((slip.code, slip.line) for slip in walked.slips)}, key=lambda slip: slip[1])
@@ -48,6 +64,7 @@ def understand(text: str, *, has_lone_command: bool = True) -> Meaning:
         settings=tuple(walked.settings),
         slips=tuple(cured),
         announced=tuple(_ECHO.findall(clean)),
+        used=frozenset(walked.used),
     )
 
 
@@ -61,7 +78,7 @@ def _recognise_all(commands: Sequence[Command]) -> list[Launch]:
             # The backslash before the script is missing.
             joined = commands[at].with_words((*commands[at].words, *after.words))
             launch, at = recognise(joined), at + 1
-        if launch is not None and not _only_asks(launch):
+        if launch is not None and not _only_asks(launch) and not _is_name(launch, commands[at]):
             launches.append(launch)
         at += 1
     return launches
@@ -70,6 +87,11 @@ def _recognise_all(commands: Sequence[Command]) -> list[Launch]:
 def _only_asks(launch: Launch) -> bool:
     """Whether a launcher is asked about itself: `torchrun --help`, `horovodrun --check-build`."""
     return launch.entry is None and not launch.args and bool(launch.options.keys() & _QUESTIONS)
+
+
+def _is_name(launch: Launch, command: Command) -> bool:
+    """Whether a launcher is only named, as in a list of packages."""
+    return launch.entry is None and not launch.args and len(command.words) == 1 and not command.env
 
 
 def _is_entry(command: Command) -> bool:
@@ -96,11 +118,27 @@ def _called(launch: Launch, entry: Entry) -> str:
     return f"{entry.name} {launch.args[0]}" if entry.kind == "command" and launch.args else entry.name
 
 
+def _is_aside(launch: Launch, launches: Sequence[Launch]) -> bool:
+    """Whether a launch serves or prepares; a script whose name tells nothing prepares what a launcher then trains."""
+    if launch.entry is None:
+        return False
+    name = _called(launch, launch.entry)
+    if _ASIDE.search(name):
+        return True
+    leaf = name.rpartition("/")[2]
+    if _TRAINS.search(leaf):
+        return False
+    is_silent = launch.launcher == "other" and leaf.endswith(".sh") and not _TELLS.search(leaf)
+    return bool(_ASIDE_BY_DATA.search(name)) or (is_silent and any(_trains(one) for one in launches))
+
+
+def _trains(launch: Launch) -> bool:
+    is_launcher = launch.launcher not in ("python", "other")
+    return is_launcher and launch.entry is not None and _TRAINS.search(launch.entry.name) is not None
+
+
 def choose_launch(launches: Sequence[Launch]) -> int | None:
     """Return the first launch that is neither a server nor preparation; the first of all where there is no other."""
     if not launches:
         return None
-    for place, launch in enumerate(launches):
-        if launch.entry is None or not _ASIDE.search(_called(launch, launch.entry)):
-            return place
-    return 0
+    return next((place for place, launch in enumerate(launches) if not _is_aside(launch, launches)), 0)

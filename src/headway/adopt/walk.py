@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from headway.adopt.assignment import is_optional, split_assignment, value_of
 from headway.adopt.command import Command, inherit
@@ -12,7 +12,6 @@ from headway.adopt.conditions import arm_of, both, has_rest, holds, leaves
 from headway.adopt.expand import (
     Atom,
     Said,
-    Value,
     Variables,
     expand_body,
     expand_items,
@@ -21,11 +20,13 @@ from headway.adopt.expand import (
     said,
 )
 from headway.adopt.record import Setting
-from headway.adopt.scope import agree, bring_back, choice_of, count, make_open, read_array, read_text
+from headway.adopt.sbatch import variables_of
+from headway.adopt.scope import agree, bring_back, choice_of, make_open, names_of, read_array, read_text
+from headway.adopt.setter import Setter
 from headway.adopt.syntax import Branch, Case, Chain, Loop, Node, Simple, Subshell, is_test, parse
 from headway.adopt.tokens import Slip, Word
 from headway.adopt.words import read_words
-from headway.adopt.wrappers import read_kept, unwrap
+from headway.adopt.wrappers import header_of, read_kept, unwrap
 
 _ELEMENT = re.compile(r"[A-Za-z_]\w*\[[^\]]*\]\+?=")
 _MAX_COMMANDS = 2_000
@@ -33,7 +34,6 @@ _MAX_CHARACTERS = 192 * 1024
 """Text that is read in all, with what stands in `eval` and `bash -c` counted again."""
 _MAX_ITEMS = 32
 _MAX_CALLS = 8
-_DECLARE = ("declare", "typeset", "local", "readonly")
 
 
 @dataclass(slots=True)
@@ -45,6 +45,8 @@ class Walked:
     """What functions that nobody calls and `$( … )` would start: it counts where nothing else is launched."""
     settings: list[Setting] = field(default_factory=list)
     slips: list[Slip] = field(default_factory=list)
+    used: set[str] = field(default_factory=set)
+    """Variables that stand in the words of a command or in the value of another variable."""
 
 
 def walk(
@@ -69,7 +71,8 @@ class _Walker:
         self.open_loops = 0
         self.called: set[str] = set()
         self.files: dict[str, str] = {}
-        self.substituted: list[str] = []
+        self.setter = Setter(self.out.settings, self.out.slips, self.out.used)
+        self.aliases: dict[str, list[Word]] = {}
         self.left = _MAX_COMMANDS
         self.characters = _MAX_CHARACTERS
         self.wrappers: tuple[str, ...] = ()
@@ -80,7 +83,7 @@ class _Walker:
         for name, body in list(self.functions.items()):
             if name not in self.called:
                 self.run(body, variables.copy())
-        for text in self.substituted[:_MAX_ITEMS]:
+        for text in self.setter.substituted[:_MAX_ITEMS]:
             self.read(text, variables.copy())
         self.out.spare, self.out.commands = self.out.commands, commands
 
@@ -216,9 +219,11 @@ class _Walker:
             word = words.pop(0)
             if assigned is not None:
                 prefix.append((assigned[0], assigned[1], word))
+        if words and words[0].plain in self.aliases:
+            words[:1] = [replace(word, line=words[0].line) for word in self.aliases[words[0].plain]]
         if not words:
             for name, is_added, word in prefix:
-                self._assign(name, word, variables, is_added=is_added)
+                self.setter.assign(name, word, variables, is_added=is_added)
             return
         self._run_words(simple, words, prefix, variables, frozenset(optional))
 
@@ -252,6 +257,7 @@ class _Walker:
             if name not in lent.values:
                 lent.values[name] = inner.values[name]
         spoken = expand_words(words, lent)
+        self.out.used.update(*(names_of(word) for word in words))
         # `$((PORT++))` and `${NAME:=value}` stay behind the command.
         for name in lent.values.keys() - {name for name, _, _ in prefix}:
             variables.values[name] = lent.values[name]
@@ -266,7 +272,7 @@ class _Walker:
         env = {name: said(inner.values[name]) for name in sorted(inner.exported) if name in inner.values}
         for name, _, word in prefix:
             env[name] = said(inner.values[name])
-            self._note(name, env[name], word.line, is_exported=True)
+            self.setter.note(name, env[name], word.line, is_exported=True)
         names = optional.union(
             *(said(expand_value(one.target, variables)).names for one in simple.redirects if one.target)
         )
@@ -284,6 +290,16 @@ class _Walker:
             ),
             inner,
         )
+
+    def _keep_aliases(self, words: Sequence[Word], variables: Variables) -> None:
+        """Remember `alias NAME='srun …'`; one with operators in it is left alone."""
+        for word in words[1:]:
+            assigned = split_assignment(word)
+            if assigned is None or len(self.aliases) >= _MAX_ITEMS:
+                continue
+            tokens = read_words(said(expand_value(value_of(word), variables)).text, word.line).tokens
+            if all(isinstance(token, Word) for token in tokens):
+                self.aliases[assigned[0]] = [token for token in tokens if isinstance(token, Word)]
 
     def _keep_file(self, simple: Simple, variables: Variables) -> None:
         """Remember `cat > run.sh <<EOF`, because the file is started later."""
@@ -303,8 +319,11 @@ class _Walker:
         outer, before = self.wrappers, len(self.out.commands)
         inner = variables.copy()
         for name, value in found.command.env.items():
-            inner.values.setdefault(name, (Atom(value.text, value.names, is_open=bool(value.names)),))
+            if name not in inner.values or said(inner.values[name]) != value:  # `docker run -e` sets it anew
+                inner.values[name] = (Atom(value.text, value.names, is_open=bool(value.names)),)
             inner.exported.add(name)
+        for name, known in variables_of({**found.command.sbatch, **header_of(found.command.srun)}).items():
+            inner.values.setdefault(name, (Atom(known),))
         self.wrappers, self.calls = found.command.wrappers, self.calls + 1
         self.read(found.text, inner, command.line)
         self.wrappers, self.calls = outer, self.calls - 1
@@ -339,29 +358,10 @@ class _Walker:
                 self.read(text, variables, words[0].line)
                 self.calls -= 1
             return True
-        if name == "export" or name in _DECLARE:
-            self._declare(words, variables, is_exported=name == "export")
+        if name == "alias":
+            self._keep_aliases(words, variables)
             return True
-        if name == "setenv" and len(words) == 3 and words[1].plain:
-            self._assign(words[1].plain, words[2], variables, is_exported=True, is_whole=True)
-            return True
-        if name in ("set", "SET") and len(words) > 1 and split_assignment(words[1]):
-            # A Windows line; in bash it would set `$1`.
-            self._declare(words, variables, is_exported=True)
-            return True
-        if name == "unset":
-            for word in words[1:]:
-                variables.forget(word.plain or "")
-                variables.exported.discard(word.plain or "")
-            return True
-        if name in ("read", "mapfile", "readarray"):
-            for word in words[1:]:
-                if word.plain and word.plain.isidentifier():
-                    make_open(word.plain, variables)
-            return True
-        if name in ("((", "let"):
-            for word in words[1:]:
-                count(said(expand_value(word, variables)).text, variables)
+        if self.setter.run(words, variables):
             return True
         if name == ":":
             expand_words(words[1:], variables)  # `: ${NAME:=value}` sets it
@@ -381,42 +381,3 @@ class _Walker:
             "shift",
             "wait",
         )
-
-    def _declare(self, words: Sequence[Word], variables: Variables, *, is_exported: bool) -> None:
-        for word in words[1:]:
-            assigned = split_assignment(word)
-            plain = word.plain or ""
-            if assigned is not None:
-                self._assign(assigned[0], word, variables, is_added=assigned[1], is_exported=is_exported)
-            elif plain.startswith("-"):
-                is_exported = is_exported or "x" in plain
-            elif is_exported and plain.isidentifier():
-                variables.exported.add(plain)
-                if plain in variables.values:
-                    self._note(plain, said(variables.values[plain]), word.line, is_exported=True)
-
-    def _assign(
-        self,
-        name: str,
-        word: Word,
-        variables: Variables,
-        *,
-        is_added: bool = False,
-        is_exported: bool = False,
-        is_whole: bool = False,
-    ) -> None:
-        if is_exported:
-            variables.exported.add(name)
-        if word.array is not None:
-            items: tuple[Value, ...] = tuple(
-                (Atom(one.text, one.names, is_open=bool(one.names)),) for one in expand_words(word.array, variables)
-            )
-            variables.arrays[name] = (*variables.arrays.get(name, ()), *items) if is_added else items
-            return
-        self.substituted += [piece.rest for piece in word.pieces if piece.kind == "command"][:_MAX_ITEMS]
-        value = expand_value(word if is_whole else value_of(word), variables)
-        variables.set(name, value, is_added=is_added)
-        self._note(name, said(variables.values[name]), word.line, is_exported=name in variables.exported)
-
-    def _note(self, name: str, value: Said, line: int, *, is_exported: bool) -> None:
-        self.out.settings.append(Setting(name, value.text, line, is_exported, value.is_known))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from headway.adopt.ahead import Ahead
 from headway.adopt.tokens import Lexed, Operator, Piece, Slip, Word
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -21,10 +22,13 @@ _CHOICE = re.compile(r"\[[^\[\]\s;&|]+(?:\|[^\[\]\s;&|]+)+\]|\{[^{}\s;&|,]+(?:\|
 _OPTION_LINE = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n){0,20}[ \t]*--?[A-Za-z]")
 _REDIRECT = re.compile(r"(?:&>>|&>|<<<|<<-|<<|>>|>&|<&|>\||<>|>|<)")
 _CONTROL = re.compile(r"(?:&&|\|\||;;&?|;&|\|&|[|&;()])")
+_DOTS_LINE = re.compile(r"([ \t]+)(?:\.\.\.|…)[ \t]*(?=\n|\Z)")
+"""Arguments that were left out; the line before often lacks its backslash."""
+_USAGE_LINE = re.compile(r"\[-[^\n]*\]\n([ \t]+)\S")
+"""A help text goes on behind `[--flag VALUE]` without any backslash."""
+_MIXED = re.compile(r"(?:'([^'\"\n]*)\"|\"([^'\"\n$`]*)')(?=\s|\Z)(?![^\n]*['\"])")
+"""`NAME='value"`: two halves that do not match, and nothing else on the line to close them."""
 _HEREDOC = re.compile(r"[ \t]*(?:'([^'\n]*)'|\"([^\"\n]*)\"|([^\s;&|<>()]+))")
-
-_LOOKING = 400_000
-"""Characters looked through in vain for closing brackets; without a limit, many open ones cost their number squared."""
 
 
 def read_words(text: str, first_line: int = 1) -> Lexed:
@@ -40,8 +44,10 @@ class _Lexer:
         self.out = Lexed()
         self.literal_until = 0
         self.is_continued = False
+        self.indent = 0
+        """Blanks before the line on which the last command began."""
         self.heredocs: list[tuple[int, str, bool, bool]] = []
-        self.looking = _LOOKING
+        self.ahead = Ahead(text)
         self.is_in_array = False
 
     def read(self) -> Lexed:
@@ -62,10 +68,17 @@ class _Lexer:
         elif self._is_operator():
             self._read_operator()
         else:
+            self._note_indent()
             word = self._read_word()
             if word.pieces or word.array is not None:
                 self.out.tokens.append(word)
                 self.is_continued = False
+
+    def _note_indent(self) -> None:
+        last = self.out.tokens[-1] if self.out.tokens else None
+        if last is None or (isinstance(last, Operator) and not last.is_redirect):
+            before = self.text[self.text.rfind("\n", 0, self.at) + 1 : self.at]
+            self.indent = len(before) - len(before.lstrip()) if before.strip() else len(before)
 
     def _end_line(self) -> None:
         line = self.line
@@ -74,21 +87,39 @@ class _Lexer:
         self.is_continued = False
         if self.heredocs:
             self._read_heredocs()
+        elif self._goes_on():
+            return
         elif self._has_command() and _OPTION_LINE.match(self.text, self.at):
             self.out.slips.append(Slip("adopt/slip-no-backslash", line))
             return
         self.out.tokens.append(Operator("\n", line))
 
-    def _has_command(self) -> bool:
-        """Whether words of a command stand open before this place, so that an option can belong to them."""
+    def _goes_on(self) -> bool:
+        """Whether the next line is `...` or goes on with a help text, deeper than the command it then belongs to."""
+        usage = self.text.rfind("[", 0, self.at)
+        match = _DOTS_LINE.match(self.text, self.at) or _USAGE_LINE.match(self.text, max(usage, 0))
+        if match is None or match.end() < self.at or not self._has_command():
+            return False
+        return len(match[1]) > self.indent
+
+    def _open_words(self) -> list[Word]:
+        """Return the words of the command that is still open, last first; none where a redirect stands among them."""
         words: list[Word] = []
         for token in reversed(self.out.tokens[-400:]):
-            if isinstance(token, Operator) and not token.is_redirect:
-                break
             if isinstance(token, Operator):
-                return False
+                return [] if token.is_redirect else words
             words.append(token)
+        return words
+
+    def _has_command(self) -> bool:
+        """Whether an option on the next line can belong to words before it."""
+        words = self._open_words()
         return bool(words) and not (words[-1].plain or "x").startswith("-")
+
+    def _only_assigns(self) -> bool:
+        """Whether nothing but `NAME=value` stands before this place, so that the command is still to come."""
+        words = self._open_words()
+        return bool(words) and all(word.pieces and _ASSIGNMENT.match(word.pieces[0].raw) for word in words)
 
     def _skip_continuation(self) -> bool:
         if self.text.startswith("\\\n", self.at):
@@ -111,7 +142,7 @@ class _Lexer:
         self.at = end
         if self.is_continued and end < len(self.text):
             # Bash ends the command here; whoever comments out one of several continued lines does not mean that.
-            if comment.endswith("\\") or _OPTION_LINE.match(self.text, end + 1):
+            if comment.endswith("\\") or _OPTION_LINE.match(self.text, end + 1) or self._only_assigns():
                 self.out.slips.append(Slip("adopt/slip-comment-inside", self.line))
                 self.at += 1
                 self.line += 1
@@ -166,23 +197,15 @@ class _Lexer:
 
     def _read_heredocs(self) -> None:
         for place, mark, is_dashed, is_literal in self.heredocs:
-            body: list[str] = []
-            while self.at < len(self.text):
-                end = self.text.find("\n", self.at)
-                end = len(self.text) if end < 0 else end
-                one = self.text[self.at : end]
-                self.at = min(end + 1, len(self.text))
-                self.line += 1
-                one = one.lstrip("\t") if is_dashed else one
-                if one.rstrip("\r") == mark:
-                    break
-                body.append(one)
+            began = self.at
+            body, self.at = self.ahead.body(began, mark, is_dashed=is_dashed)
+            self.line += self.text.count("\n", began, self.at)
             old = self.out.tokens[place]
             self.out.tokens[place] = Operator(
                 old.sign if isinstance(old, Operator) else "<<",
                 old.line,
                 is_redirect=True,
-                body="\n".join(body) + "\n",
+                body=body,
                 is_literal=is_literal,
             )
         self.heredocs = []
@@ -216,6 +239,11 @@ class _Lexer:
                     continue
                 plain.append(self.text[self.at + 1 : self.at + 2])
                 self.at += 2
+            elif char in "'\"" and self._is_value(plain) and (match := _MIXED.match(self.text, self.at)):
+                flush()
+                self.out.slips.append(Slip("adopt/slip-open-quote", self.line))
+                pieces.append(Piece("text", match[1] if match[1] is not None else match[2], is_quoted=True))
+                self.at = match.end()
             elif char == "'":
                 flush()
                 pieces.append(self._read_single())
@@ -233,6 +261,11 @@ class _Lexer:
                 self.at += 1
         flush()
         return Word(tuple(pieces), line)
+
+    def _is_value(self, plain: list[str]) -> bool:
+        """Whether a value begins here, behind `NAME=` or, by a slip, `NAME = `."""
+        last = self.out.tokens[-1] if self.out.tokens else None
+        return plain[-1:] == ["="] or (not plain and isinstance(last, Word) and last.plain == "=")
 
     def _begins_array(self, pieces: list[Piece], plain: list[str]) -> bool:
         """Whether `(` stands behind `NAME=`; an array holds no arrays."""
@@ -287,7 +320,7 @@ class _Lexer:
         return Piece("text", self.text[self.at - 1])
 
     def _read_double(self) -> list[Piece]:
-        if self._closing_quote(self.at + 1) < 0:
+        if self.ahead.closing_quote(self.at + 1) < 0:
             return [self._read_stray()]
         self.at += 1
         pieces: list[Piece] = []
@@ -323,7 +356,7 @@ class _Lexer:
         if after == "(" or (after == "[" and "]" in text[at + 2 : at + 200]):
             return self._read_command(is_quoted=is_quoted)
         if after == "{":
-            end = self._closing(at + 1, "{", "}")
+            end = self.ahead.closing(at + 1, "{", "}")
             if end < 0:
                 return None
             return self._take_braces(end, is_quoted=is_quoted)
@@ -353,7 +386,7 @@ class _Lexer:
         elif text.startswith("$[", at):
             end = text.find("]", at)
         else:
-            end = self._closing(at + 1, "(", ")")
+            end = self.ahead.closing(at + 1, "(", ")")
         if end < 0:
             self.at += 1
             return Piece("text", text[at], is_quoted)
@@ -363,43 +396,3 @@ class _Lexer:
         if raw.startswith("$[") or (raw.startswith("$((") and raw.endswith("))")):
             return Piece("arithmetic", raw, is_quoted, rest=raw[3:-2] if raw.startswith("$((") else raw[2:-1])
         return Piece("command", raw, is_quoted, rest=raw[1:-1] if raw[0] == "`" else raw[2:-1])
-
-    # brackets and quotes that close
-
-    def _closing_quote(self, at: int) -> int:
-        """Return where a double quote ends, or -1; what stands in `$(…)` may hold quotes of its own."""
-        began, text = at, self.text
-        while at < len(text) and self.looking > 0:
-            char = text[at]
-            if char == '"':
-                return at
-            if char == "\\":
-                at += 2
-            elif text.startswith("$(", at):
-                end = self._closing(at + 1, "(", ")")
-                at = end + 1 if end > 0 else at + 1
-            else:
-                at += 1
-        self.looking -= at - began
-        return -1
-
-    def _closing(self, at: int, opening: str, closing: str) -> int:
-        """Return the place of the bracket that closes the one at a place, or -1."""
-        began, depth, quote, text = at, 0, "", self.text
-        while at < len(text) and self.looking > 0:
-            char = text[at]
-            if char == "\\" and quote != "'":
-                at += 1
-            elif quote:
-                quote = "" if char == quote else quote
-            elif char in "'\"":
-                quote = char
-            elif char == opening:
-                depth += 1
-            elif char == closing:
-                depth -= 1
-                if depth == 0:
-                    return at
-            at += 1
-        self.looking -= at - began
-        return -1

@@ -70,6 +70,8 @@ _WRAPPERS: Mapping[str, Wrapper] = {
     "xvfb-run": Wrapper(flags("s server_args n server_num e error_file", "a auto_servernum", can_shorten=False)),
     "proxychains": Wrapper(flags("f", "q", can_shorten=False)),
     "proxychains4": Wrapper(flags("f", "q", can_shorten=False)),
+    "ts": Wrapper(flags("G L D N S", "n f g d B E", can_shorten=False)),
+    "tsp": Wrapper(flags("G L D N S", "n f g d B E", can_shorten=False)),
     "catchsegv": _PLAIN,
     "cuda-memcheck": Wrapper(flags("leak_check tool log_file", can_shorten=False)),
     "compute-sanitizer": Wrapper(flags("tool log_file target_processes", can_shorten=False)),
@@ -145,6 +147,7 @@ _SAME = {
     "tmux send": "tmux send-keys",
     "/usr/bin/time": "time",
 }
+_CONTAINERS = ("docker", "podman", "nvidia-docker")
 _SHELLS = ("bash", "sh", "zsh", "dash", "ksh")
 
 
@@ -201,7 +204,21 @@ def _name(command: Command) -> tuple[str, int]:
     return (first, 1) if first in _WRAPPERS or first in _SAME else ("", 0)
 
 
+def _in_order(command: Command) -> Command:
+    """Put `docker --gpus all run` as docker itself wants it: the verb first."""
+    words = command.words
+    if words[0].text.rpartition("/")[2] not in _CONTAINERS or len(words) < 3 or not words[1].text.startswith("-"):
+        return command
+    place = next((at for at, word in enumerate(words[:10]) if word.text in ("run", "exec")), None)
+    return (
+        command
+        if place is None
+        else replace(command, words=(words[0], words[place], *words[1:place], *words[place + 1 :]))
+    )
+
+
 def _unwrap_one(command: Command) -> Command | Unwrapped | None:
+    command = _in_order(command)
     name, num_words = _name(command)
     if not name:
         return None
@@ -258,12 +275,16 @@ def _shell_text(command: Command) -> str | None:
     return command.bodies[0] if command.bodies else None
 
 
+def header_of(found: Options | None) -> dict[str, str | bool]:
+    """Return the flags of srun or sbatch as a header says them."""
+    given = found.given if found is not None else {}
+    return {LONG_NAMES.get(name, name.replace("_", "-")): values[-1].text or True for name, values in given.items()}
+
+
 def _unwrap_sbatch(command: Command) -> Unwrapped:
     found = read_options(command.words[1:], flags(f"{_SRUN} wrap", _SRUN_BARE))
-    header = dict(command.sbatch)
-    for name, values in found.given.items():
-        if name != "wrap":
-            header[LONG_NAMES.get(name, name.replace("_", "-"))] = values[-1].text or True
+    header = {**command.sbatch, **header_of(found)}
+    header.pop("wrap", None)
     inner = replace(command.with_words(found.rest), wrappers=(*command.wrappers, "sbatch"), sbatch=header)
     wrap = found.text("wrap")
     if wrap is not None:

@@ -31,7 +31,7 @@ from headway.config.schema import (
     TrainConfig,
     Whole,
 )
-from headway.config.secret import find_secret, mask_secrets
+from headway.config.secret import Secret, find_secret, mask_secrets
 from headway.config.source import FORMS
 
 __all__ = [
@@ -56,6 +56,7 @@ __all__ = [
     "Recipe",
     "RunConfig",
     "SaveConfig",
+    "Secret",
     "Section",
     "Share",
     "Situation",

@@ -118,6 +118,12 @@ WHAT 是文件（shell 脚本、批处理脚本、Markdown 指南）、一条启
         en_hint="close the quote",
         zh_hint="补上另一半引号",
     ),
+    "adopt/slip-spaced-equals": Text(
+        en="blanks stand beside the =, so the shell does not set this variable; read as meant",
+        zh="等号旁边有空格，shell 不会设置该变量；已按原意理解",
+        en_hint="write NAME=value without blanks",
+        zh_hint="写成 NAME=value，不留空格",
+    ),
     "adopt/slip-crlf": Text(
         en="lines end as on Windows, which breaks every continued line in bash",
         zh="文件使用 Windows 换行，bash 中所有续行都会失效",

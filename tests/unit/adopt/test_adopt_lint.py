@@ -156,3 +156,46 @@ def test_a_long_key_on_the_command_line_is_a_secret_and_a_column_is_not():
     (found,) = find_exposed(["--wandb_key", key, "--sort_key", "time", "--image-key=jpg"])
     assert (found.name, found.variable) == ("--wandb_key", "WANDB_API_KEY")
     assert [one.variable for one in find_exposed([f"--swanlab-api-key={key}"])] == ["SWANLAB_API_KEY"]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        "--mm_use_im_patch_token False",
+        "--num_vectors_per_token=4",
+        "--placeholder_token '<cat>' --initializer_token toy",
+        "--token_string=mychar",
+        "--hub_token your-sdk-token",
+        "--password {password}",
+    ],
+)
+def test_a_word_of_a_vocabulary_and_a_stand_in_are_no_secrets(args):
+    meaning = understand(f"torchrun t.py {args}")
+    assert "adopt/secret-in-args" not in {one.code for one in check(meaning)}
+    assert hide_secrets(meaning.launch).args == meaning.launch.args
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "export MASTER_ADDR=10.0.0.1\nmpirun -n 2 python t.py",
+        "RANK=$SLURM_PROCID WORLD_SIZE=4 srun -n 4 python t.py",
+        "export WORLD_SIZE=16 NODE_RANK=1 MASTER_ADDR=n0\ncomposer -n 8 t.py",
+        "export MASTER_ADDR=n0\ntorchrun --nnodes 2 --rdzv_endpoint $MASTER_ADDR:29500 t.py",
+        "export WORLD_SIZE=8\ntorchrun --nproc_per_node=$WORLD_SIZE t.py",
+        'export RANK=3\nARGS="--machine_rank $RANK"\naccelerate launch $ARGS t.py',
+        "OMP_NUM_THREADS=1 mpirun -n 4 python t.py",
+        "OMP_NUM_THREADS=1 torchrun t.py",
+        "OMP_NUM_THREADS=1 deepspeed --num_gpus 4 t.py",
+        "CUDA_VISIBLE_DEVICES=0,1 torchrun --nproc_per_node 1 t.py",
+    ],
+)
+def test_a_variable_that_the_launcher_leaves_alone_has_its_effect(text):
+    assert [one.code for one in check(understand(text)) if one.verdict in ("no_effect", "contradictory")] == []
+
+
+def test_nothing_is_said_of_an_address_where_flags_were_left_out():
+    codes = {
+        one.code for text in ("torchrun --nnodes 2 ... t.py", "torchrun --nnodes 2") for one in check(understand(text))
+    }
+    assert "adopt/no-rendezvous" not in codes

@@ -63,7 +63,7 @@ def test_a_script_is_followed_as_the_shell_would(text, launches, unresolved):
     [
         ("srun -l /opt/trace-exec torchrun --nproc_per_node 2 t.py", "torchrun", "t.py", ("srun", "trace-exec")),
         ("srun -N 1 bash -c 'pip install x && ray job submit -- python3 -m rl.main'", "ray", "rl.main", ("srun", "bash -c")),
-        ("mpirun -np 2 -npernode 1 bash -c 'source v && torchrun --nproc_per_node 8 t.py'", "torchrun", "t.py", ("mpirun",)),
+        ("mpirun -np 2 -npernode 1 bash -c 'source v && torchrun --nproc_per_node 8 t.py'", "torchrun", "t.py", ("mpirun", "bash -c")),
         ("mpiexec --allow-run-as-root ${BIND} -np 8 python3 t.py", "mpirun", "t.py", ()),
         ("nvidia-docker exec -it box python t.py", "python", "t.py", ("nvidia-docker exec",)),
         ("stdbuf -oL -eL torchrun --nproc_per_node=2 t.py |& tee log", "torchrun", "t.py", ("stdbuf",)),
@@ -73,6 +73,8 @@ def test_a_script_is_followed_as_the_shell_would(text, launches, unresolved):
         ('docker exec "${E[@]}" box ${R} torchrun --nproc_per_node 2 t.py', "torchrun", "t.py", ("docker exec",)),
         ("python -m paddle.distributed.launch --gpus 0,1 python -u t.py", "paddle", "t.py", ()),
         ("mpirun -np 8 ... python t.py", "mpirun", "t.py", ()),
+        ("ts -G 1 torchrun --nproc_per_node 2 t.py", "torchrun", "t.py", ("ts",)),
+        ("mkdir out\nfairseq-train data --arch x", "other", "fairseq-train", ()),
         ("root@box:/app# horovodrun -np 4 -H localhost:4 python t.py", "horovod", "t.py", ()),
         ("torchrun \\\\\n  --nproc_per_node 2 \\\\\n  t.py", "torchrun", "t.py", ()),
     ],
@@ -88,7 +90,8 @@ def test_the_older_form_of_mpi_variables_is_read():
 
 
 def test_the_launch_that_trains_counts_where_a_program_has_several_verbs():
-    assert understand("srun axolotl preprocess c.yaml\nsrun axolotl train c.yaml").launch.args[0] == "train"
+    entry = understand("srun axolotl preprocess c.yaml\nsrun axolotl train c.yaml").launch.entry
+    assert entry is not None and entry.name == "axolotl train"
 
 
 def test_variables_given_to_a_container_are_taken_apart():

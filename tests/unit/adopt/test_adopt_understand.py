@@ -190,3 +190,16 @@ def test_a_text_that_is_far_too_long_is_refused():
     with pytest.raises(UsageError) as refused:
         understand("x" * 300_000)
     assert refused.value.code == "adopt/too-large"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "command:\n    - torchrun\n    - --nproc_per_node=2\n    - t.py  # the script\n    - --x\n    - 'a b'\n  numNodes: 2",
+        'command: ["torchrun", "--nproc_per_node=2"]\n  args: ["t.py", "--x", "a b"]',
+        "command:\n  - torchrun --nproc_per_node=2 t.py --x 'a b'",
+    ],
+)
+def test_the_command_of_a_manifest_is_read(command):
+    launch = understand(f"kind: TrainJob\nspec:\n  image: x\n  {command}\n").launch
+    assert (launch.launcher, launch.nproc_per_node, launch.args) == ("torchrun", 2, ("--x", "a b"))

@@ -96,6 +96,7 @@ def _join(meanings: Sequence[Meaning]) -> Meaning:
         primary=primary,
         settings=tuple(setting for one in meanings for setting in one.settings),
         slips=tuple(slip for one in meanings for slip in one.slips),
+        used=frozenset().union(*(one.used for one in meanings)),
     )
 
 

@@ -83,10 +83,15 @@ _PROGRAMS = {
     "autotrain": (),
     "nemo": ("llm",),
     "lm_eval": (),
+    "fairseq-train": (),
+    "fairseq-hydra-train": (),
+    "litgpt": ("finetune", "finetune_lora", "finetune_full", "pretrain"),
+    "oumi": ("train",),
     "vllm": ("serve",),
 }
 """Programs that train or serve by themselves, with the sub-commands that do."""
 _WRAPS_TORCHRUN = re.compile(r".*(?:torchrun|launch|distributed\.run|\brun$).*")
+_STRANGE = re.compile(r"--(?!login|norc|noprofile|posix|verbose|restricted|$)")
 _SCRIPT = re.compile(r"(?!\w+://).*\.(?:sh|bash|slurm|sbatch|qs|job)")
 
 
@@ -104,7 +109,9 @@ def recognise(command: Command) -> Launch | None:
         words = command.words[1:]
         while words and words[0].text.startswith("-"):
             words = words[1:]
-        return _read_script(command.behind(len(command.words) - len(words))) if words else None
+        # A flag that no shell has belongs to an srun before it: `srun --pty bash --job-name x`.
+        is_strange = any(_STRANGE.match(word.text) for word in command.words[: len(command.words) - len(words)])
+        return _read_script(command.behind(len(command.words) - len(words))) if words and not is_strange else None
     if _SCRIPT.fullmatch(command.words[0].text):
         return _read_script(command)
     if command.srun is not None:
@@ -116,8 +123,8 @@ def recognise(command: Command) -> Launch | None:
 
 
 def is_launcher(name: str) -> bool:
-    """Return whether a program is a launcher by its name alone."""
-    return name in _BY_NAME
+    """Return whether a program is a launcher by its name alone, or with a word of its own behind it."""
+    return name in _BY_NAME or any(name == first for first, _ in _BY_TWO)
 
 
 def _read_srun(command: Command, first: str) -> Launch | None:
@@ -130,18 +137,23 @@ def _read_srun(command: Command, first: str) -> Launch | None:
             return None if inner is None else replace(inner, wrappers=(*inner.wrappers, first))
         if not word.text.startswith("-"):
             break
-    return read_srun(command)
+    program = _read_program(replace(command, srun=None), first)
+    if program is None:
+        return read_srun(command)
+    if program.entry is not None and not program.entry.name.startswith(first):
+        return program  # `tune run` makes its ranks itself, as torchrun does
+    return replace(read_srun(command), entry=program.entry, args=program.args)
 
 
 def _read_mpirun(command: Command) -> Launch | None:
     """Read mpirun; where it starts one launcher a node, as srun is used too, that launcher makes the ranks."""
     inner = behind_mpirun(command)
-    words = words_behind(inner)
+    words, between = words_behind(inner)
     if words and _command_name(words[0]) in TOOLS:
         return None
     launch = recognise(inner.with_words(words)) if words else None
     if launch is not None and launch.launcher in ("torchrun", "torch.distributed.launch", "accelerate", "deepspeed"):
-        return replace(launch, wrappers=(*command.wrappers, "mpirun"))
+        return replace(launch, wrappers=(*command.wrappers, "mpirun", *between))
     return read_mpirun(command)
 
 
@@ -153,6 +165,8 @@ def _command_name(word: Said) -> str:
 
 def _by_name(command: Command, first: str) -> Launch | None:
     words = command.words
+    if "." in first and first in _BY_MODULE:
+        return _BY_MODULE[first](command.behind(1))  # `python -m` was left out
     if first in _BY_NAME and not (first == "ds" and len(words) == 1):
         return _BY_NAME[first](command.behind(1))
     if len(words) < 2:

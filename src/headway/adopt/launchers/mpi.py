@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from headway.adopt.command import Command
-from headway.adopt.expand import Said
+from headway.adopt.expand import Said, Variables, expand_words
 from headway.adopt.launchers.parts import inner_entry, make, with_options
 from headway.adopt.options import Options, flags, number, read_options
 from headway.adopt.record import Launch
@@ -67,9 +67,9 @@ def read_mpirun(command: Command) -> Launch:
     return _read(command, "mpirun", found)
 
 
-def words_behind(command: Command) -> tuple[Said, ...]:
-    """Return the words of the program itself, without wrappers and `bash -c`."""
-    return _strip(Command(words=command.words))[0]
+def words_behind(command: Command) -> tuple[tuple[Said, ...], tuple[str, ...]]:
+    """Return the words of the program itself, and the wrappers before it."""
+    return _strip(Command(words=command.words))
 
 
 def behind_mpirun(command: Command) -> Command:
@@ -87,7 +87,7 @@ def _split(command: Command) -> tuple[Command, Options]:
             name, sign, _ = given.text.partition("=")
             if sign:
                 env[name] = given.tail(len(name) + 1)
-            elif name not in env:
+            elif name not in env and not name.startswith("$"):
                 names.add(name)
     return replace(command, env=env, names=frozenset(names)), found
 
@@ -143,8 +143,7 @@ def _strip(command: Command) -> tuple[tuple[Said, ...], tuple[str, ...]]:
         return found.command.words, found.command.wrappers
     for node in reversed(parse(read_words(found.text).tokens)):
         if isinstance(node, Simple):
-            words = tuple(Said("".join(piece.raw for piece in word.pieces)) for word in node.words)
-            return words, found.command.wrappers
+            return tuple(expand_words(node.words, Variables())), found.command.wrappers
     return (), found.command.wrappers
 
 

@@ -169,6 +169,8 @@ def read_srun(command: Command) -> Launch:
     total, num_nodes, ranks = say("ntasks", "n"), say("nodes", "N"), say("ntasks-per-node")
     if ranks is None and total and num_nodes and total % num_nodes == 0:
         ranks = total // num_nodes
+    elif num_nodes is None and total and ranks and total % ranks == 0:
+        num_nodes = total // ranks
     entry, args = inner_entry(command.words)
     wrappers = list(command.wrappers)
     wrappers.remove("srun" if "srun" in wrappers else "salloc")

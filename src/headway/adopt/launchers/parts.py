@@ -134,7 +134,7 @@ def is_shell(word: Said) -> bool:
 
 def read_python(words: Sequence[Said]) -> tuple[bool, tuple[Said, ...]] | None:
     """Return whether a module is run, and the words from its name on; None if nothing of a project is run."""
-    at = 1
+    at, strays = 1, list[Said]()
     while at < len(words):
         text = words[at].text
         if text == "-m":
@@ -146,7 +146,10 @@ def read_python(words: Sequence[Said]) -> tuple[bool, tuple[Said, ...]] | None:
             return None
         if not text.startswith("-"):
             is_version = re.match(r"\d+(?:\.[\dx]+)+(?![\w./-])", text)  # `Python 3.10.x and Git` is a sentence
-            return None if text.rpartition("/")[2] == "setup.py" or is_version else (False, tuple(words[at:]))
+            is_nothing = text.rpartition("/")[2] == "setup.py" or is_version
+            return None if is_nothing else (False, (words[at], *strays, *words[at + 1 :]))
+        if re.match(r"--(?!check-hash|$)", text):
+            strays.append(words[at])  # Python has no such flag: it is the script's, put before it by a slip
         at += 2 if text in _PYTHON_TAKES else 1
     return None
 

@@ -7,7 +7,7 @@ from headway.adopt.lint.context import Context, Version
 from headway.adopt.lint.launches import judge_launch
 from headway.adopt.lint.variables import judge_variable
 from headway.adopt.record import Meaning, Setting
-from headway.config import find_secret
+from headway.adopt.secrets import find_kept_secret
 
 
 def check(meaning: Meaning, *, torch: Version | None = None) -> list[Finding]:
@@ -15,7 +15,12 @@ def check(meaning: Meaning, *, torch: Version | None = None) -> list[Finding]:
     settings = tuple(one for one in meaning.settings if one.is_exported)
     values = {one.name: one.value for one in settings}
     context = Context(
-        launches=meaning.launches, settings=settings, torch=torch, values=values, announced=meaning.announced
+        launches=meaning.launches,
+        settings=settings,
+        torch=torch,
+        values=values,
+        announced=meaning.announced,
+        used=meaning.used,
     )
     found = [judge(setting, context) for setting in dict.fromkeys(settings)]
     for launch in meaning.launches:
@@ -26,7 +31,7 @@ def check(meaning: Meaning, *, torch: Version | None = None) -> list[Finding]:
 
 def judge(setting: Setting, context: Context) -> Finding:
     """Return the verdict on a variable; a secret comes before every other rule, and its value is not shown."""
-    secret = find_secret(setting.name, setting.value)
+    secret = find_kept_secret(setting.name, setting.value)
     if secret is not None:
         facts = {"name": setting.name, "variable": secret.variable or setting.name}
         return Finding("harmful", "adopt/secret-in-text", setting.line, f"{setting.name}=…", facts=facts)

@@ -16,10 +16,14 @@ SETS_RANKS = (
     "llamafactory",
     "swift",
     "mm_dist_train",
-    "composer",
     "colossalai",
 )
-"""Launchers that set RANK, WORLD_SIZE and the like for every rank, over whatever the user exported."""
+"""Launchers that set RANK, WORLD_SIZE and the like for every rank, over whatever the user exported.
+
+Not among them: composer takes them from the environment, and srun, mpirun, horovod, ray and paddle leave them alone.
+"""
+SETS_ADDRESS = (*TORCHRUN_LIKE, "accelerate", "deepspeed", "colossalai")
+"""Launchers that give the ranks an address of their own, made from their flags."""
 
 Version = tuple[int, int]
 
@@ -36,6 +40,8 @@ class Context:
     """Last known value of each variable."""
     announced: tuple[str, ...] = ()
     """What the text tells its reader."""
+    used: frozenset[str] = frozenset()
+    """Variables that the text itself puts into its commands: taking one away would change them."""
 
     def by_launcher(self, *names: str) -> tuple[Launch, ...]:
         """Return the launches of some launchers."""
@@ -44,7 +50,12 @@ class Context:
     @property
     def is_plain_python(self) -> bool:
         """Whether plain python is all that starts the ranks, so that RANK and its like are the user's own affair."""
-        return bool(self.by_launcher("python")) and not self.by_launcher(*SETS_RANKS, "other", "horovod", "mpirun")
+        others = ("composer", "other", "horovod", "mpirun")
+        return bool(self.by_launcher("python")) and not self.by_launcher(*SETS_RANKS, *others)
+
+    def is_all(self, *names: str) -> bool:
+        """Whether there are launches, and all of them are by these launchers; a script may well hide one of them."""
+        return bool(self.launches) and len(self.by_launcher(*names, "other")) == len(self.launches)
 
 
 def parse_version(text: str) -> Version | None:

@@ -75,7 +75,8 @@ def _port(launch: Launch, context: Context) -> Iterator[Finding]:
 def _layout(launch: Launch) -> Iterator[Finding]:
     several = launch.nnodes not in (None, 1)
     has_address = any(name in launch.options for name in ("rdzv_endpoint", "master_addr"))
-    if several and launch.launcher in TORCHRUN_LIKE and not has_address:
+    is_whole = launch.entry is not None and "..." not in launch.options
+    if several and is_whole and launch.launcher in TORCHRUN_LIKE and not has_address:
         yield _find(launch, "harmful", "adopt/no-rendezvous", nodes=launch.nnodes)
     if several and "standalone" in launch.options:
         yield _find(launch, "contradictory", "adopt/standalone-nodes", nodes=launch.nnodes)

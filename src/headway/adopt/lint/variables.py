@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from headway.adopt.finding import Finding, Verdict
-from headway.adopt.lint.context import SETS_RANKS, TORCHRUN_LIKE, Context
+from headway.adopt.lint.context import SETS_ADDRESS, SETS_RANKS, TORCHRUN_LIKE, Context
 from headway.adopt.record import Setting
 
 Rule = Callable[[Setting, Context], Finding | None]
@@ -41,6 +41,7 @@ _GONE: Mapping[str, tuple[int, int]] = {"TORCH_NCCL_AVOID_RECORD_STREAMS": (2, 1
 """Variables that torch no longer reads, and since when."""
 _NOT_TORCH = {"TORCH_COMPILE": "TORCH_COMPILE_DISABLE=1"}
 _TRANSPORTS = ("NCCL_P2P_DISABLE", "NCCL_IB_DISABLE", "NCCL_SHM_DISABLE")
+_READS_ADDRESS = ("llamafactory", "swift", "mm_dist_train", "mm_slurm_train", "slurm", "python", "composer")
 _PERSONAL = re.compile(r"(/home/[\w.-]+|/root|/Users/[\w.-]+)(?=/|$)")
 _TRUE = ("1", "true", "True", "TRUE", "yes", "on")
 
@@ -115,7 +116,10 @@ def _not_torch(setting: Setting, context: Context) -> Finding:
 
 
 def _threads(setting: Setting, context: Context) -> Finding | None:
-    if setting.value == "1" and not context.is_plain_python:
+    # Torchrun sets it where it starts several ranks; deepspeed, mpirun and srun never do.
+    counts = [one.nproc_per_node for one in context.launches if one.launcher != "other"]
+    is_several = all(isinstance(count, int) and count > 1 for count in counts) and not context.by_launcher("deepspeed")
+    if setting.value == "1" and is_several and context.is_all(*SETS_RANKS):
         return find(setting, "no_effect", "adopt/env-one-thread")
     ranks = max((one.nproc_per_node for one in context.launches if isinstance(one.nproc_per_node, int)), default=1)
     if setting.value.isdigit() and ranks > 1:
@@ -152,7 +156,7 @@ def _world_size(setting: Setting, context: Context) -> Finding | None:
         if said is not None and started != said:
             return find(setting, "contradictory", "adopt/env-world-size", said=said, ranks=started)
         return None
-    return find(setting, "no_effect", "adopt/env-overwritten")
+    return _overwritten(setting, context, *SETS_RANKS)
 
 
 def _rank(setting: Setting, context: Context) -> Finding | None:
@@ -163,19 +167,26 @@ def _rank(setting: Setting, context: Context) -> Finding | None:
         if len(alike) > 1 and context.values.get("WORLD_SIZE") != "1":
             return find(setting, "harmful", "adopt/env-one-rank-for-all", count=len(alike), value=setting.value)
         return None
-    return find(setting, "no_effect", "adopt/env-overwritten")
+    return _overwritten(setting, context, *SETS_RANKS)
 
 
 def _address(setting: Setting, context: Context) -> Finding | None:
-    readers = context.by_launcher("llamafactory", "swift", "mm_dist_train", "mm_slurm_train", "slurm", "python")
+    readers = context.by_launcher(*_READS_ADDRESS)
     is_hidden = all(launch.launcher == "other" for launch in context.launches)
     if readers or is_hidden:
         # A script whose inside is not shown may well hand the port on.
         if setting.name in ("MASTER_PORT", "PORT") and setting.value.isdigit() and not _spans_nodes(context):
             return find(setting, "harmful", "adopt/fixed-port", port=setting.value)
-        if readers or not context.launches:
+        if readers:
             return None
-    return find(setting, "no_effect", "adopt/env-overwritten") if setting.name != "PORT" else None
+    return _overwritten(setting, context, *SETS_ADDRESS) if setting.name != "PORT" else None
+
+
+def _overwritten(setting: Setting, context: Context, *launchers: str) -> Finding | None:
+    """Say that a variable is lost where all launchers set it; one that the text itself uses is not."""
+    if setting.name in context.used or not context.is_all(*launchers):
+        return None
+    return find(setting, "no_effect", "adopt/env-overwritten")
 
 
 def _spans_nodes(context: Context) -> bool:
@@ -190,7 +201,7 @@ def _devices(setting: Setting, context: Context) -> Finding | None:
         if launch.env.get(setting.name) == setting.value and isinstance(ranks, int) and setting.is_known:
             if ranks > len(devices):
                 return find(setting, "contradictory", "adopt/env-too-few-devices", ranks=ranks, devices=len(devices))
-            if ranks < len(devices):
+            if 1 < ranks < len(devices):  # a single rank may spread its model over all of them
                 return find(setting, "no_effect", "adopt/env-spare-devices", ranks=ranks, devices=len(devices))
     users = [launch for launch in context.launches if launch.env.get(setting.name) == setting.value]
     if len(devices) == 1 and any("LOCAL_RANK" in launch.env for launch in users) and len(context.launches) > 1:
