@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from headway.adopt import Launch, Meaning, understand
+from headway.cli.run_clean import is_clean_file, read_clean_file
 from headway.errors import UsageError
 from headway.messages import say
 
@@ -57,11 +58,13 @@ class ReadLine:
 
 
 def read_line(words: Sequence[str], wanted: str | None = None) -> ReadLine:
-    """Read a line given as words, as one text, or as a script's path; `wanted` is `--launcher`.
+    """Read a line given as words, as one text, as a script's path or a clean file's; `wanted` is `--launcher`.
 
     Raises:
         UsageError: a native start was asked for and is not possible, or the program is not there.
     """
+    if len(words) == 1 and is_clean_file(words[0]):
+        words = [read_clean_file(Path(words[0]))]
     script = Path(words[0])
     if len(words) == 1 and script.suffix in _SCRIPTS and script.is_file():
         return _original(words[0], ("bash", words[0]), script.stem, say("run/why-script"), wanted)

@@ -85,7 +85,9 @@ WHAT 是文件（shell 脚本、批处理脚本、Markdown 指南）、一条启
         en="line {line}: {verdict}: {subject}: {text}", zh="第 {line} 行：{verdict}：{subject}：{text}"
     ),
     "adopt/read-advice": Text(en="    {text}", zh="    {text}"),
-    "adopt/written": Text(en="clean config: {path}", zh="干净的配置：{path}"),
+    "adopt/written": Text(
+        en="clean config: {path}; next: headway run {path}", zh="干净的配置：{path}；下一步：headway run {path}"
+    ),
     "adopt/would-write": Text(en="would write {path}", zh="将写入 {path}"),
     "adopt/verdict-kept": Text(en="kept", zh="保留"),
     "adopt/verdict-no-effect": Text(en="no effect", zh="不起作用"),

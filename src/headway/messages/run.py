@@ -15,7 +15,8 @@ Options of headway stand before LINE.
 Example:
   headway run torchrun --nproc_per_node=2 train.py --epochs 3
   headway run --gpus 2 --restarts 3 torchrun train.py
-  headway run bash train.sh""",
+  headway run bash train.sh
+  headway run launch.yaml        (what headway adopt --to launch.yaml has written)""",
         zh="""在监控下运行任意启动命令：指出最先的故障，返回真实退出码，不留孤儿进程。
 
 LINE 就是平时输入的命令：torchrun、python、accelerate、deepspeed、mpirun 或 shell 脚本，代码无需改动。
@@ -24,7 +25,8 @@ torchrun 和普通 python 命令由 headway 直接启动，其余命令仍用自
 示例：
   headway run torchrun --nproc_per_node=2 train.py --epochs 3
   headway run --gpus 2 --restarts 3 torchrun train.py
-  headway run bash train.sh""",
+  headway run bash train.sh
+  headway run launch.yaml        （由 headway adopt --to launch.yaml 写出）""",
     ),
     "run/option-gpus": Text(
         en="GPUs: a number (takes free ones), indexes 0,1 or UUIDs", zh="GPU：数量（自动选空闲的）、编号 0,1 或 UUID"
@@ -79,6 +81,24 @@ torchrun 和普通 python 命令由 headway 直接启动，其余命令仍用自
         zh="PATH 中找不到 {program}",
         en_hint="activate its environment first, or write its whole path",
         zh_hint="先激活对应的环境，或写出完整路径",
+    ),
+    "run/not-clean": Text(
+        en="{path} is no launch that headway adopt has written",
+        zh="{path} 不是 headway adopt 写出的启动配置",
+        en_hint="a training config is run by headway train {path}, a launch line as it is: headway run torchrun …",
+        zh_hint="训练配置用 headway train {path}；启动命令照原样输入：headway run torchrun …",
+    ),
+    "run/clean-open": Text(
+        en="{path} leaves open: {names}",
+        zh="{path} 中还有未确定的值：{names}",
+        en_hint="write their values into the file, and take their names out of its list unresolved",
+        zh_hint="把它们的值写进文件，并从 unresolved 列表中去掉",
+    ),
+    "run/clean-launcher": Text(
+        en="{path} is for {launcher}; from a file only python and torchrun on one machine can be started",
+        zh="{path} 用的是 {launcher}，而从文件只能启动单机的 python 和 torchrun",
+        en_hint="run the line it came from: headway run {launcher} …",
+        zh_hint="运行它原来的命令：headway run {launcher} …",
     ),
     "run/no-resume": Text(
         en="{run} is a program of its own; only it knows how it goes on",

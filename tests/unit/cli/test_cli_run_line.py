@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from headway.adopt import check, understand, write_clean
 from headway.cli.run_line import read_line
 from headway.cli.run_screen import hang_table
 from headway.errors import UsageError
@@ -25,6 +26,42 @@ def test_a_torchrun_line_is_started_natively_with_the_launchers_python():
     assert read.is_native and read.is_distributed
     assert (read.num_ranks, read.restarts) == (4, 3)
     assert read.argv == (sys.executable, "-u", "train.py", "--lr", "0.1")
+
+
+def write(tmp_path, line):
+    meaning = understand(line)
+    path = tmp_path / "launch.yaml"
+    path.write_text(write_clean(meaning.launch, check(meaning)))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "FOO='a b' CUDA_VISIBLE_DEVICES=0,1 torchrun --nproc_per_node=2 train.py --name 'x y' --lr 1e-4",
+        "torchrun --nproc_per_node=2 -m pkg.train x",
+        "python -m torch.distributed.launch --nproc_per_node=2 train.py",
+        "BAR=1 python train.py --flag",
+    ],
+)
+def test_a_clean_file_is_started_like_the_line_it_came_from(tmp_path, line):
+    typed, read = read_line([line]), read_line([write(tmp_path, line)])
+    assert (read.argv, read.env, read.num_ranks) == (typed.argv, typed.env, typed.num_ranks)
+    assert (read.is_native, read.local_rank_flag) == (typed.is_native, typed.local_rank_flag)
+
+
+def test_a_clean_file_that_says_too_little_is_refused(tmp_path):
+    for line, code in (
+        ("torchrun --nproc_per_node=$N train.py", "run/clean-open"),
+        ("accelerate launch train.py", "run/clean-launcher"),
+    ):
+        with pytest.raises(UsageError) as refused:
+            read_line([write(tmp_path, line)])
+        assert refused.value.code == code
+    (tmp_path / "other.yaml").write_text("recipe: nanochat\n")
+    with pytest.raises(UsageError) as refused:
+        read_line([str(tmp_path / "other.yaml")])
+    assert refused.value.code == "run/not-clean"
 
 
 def test_a_module_stays_a_module():
