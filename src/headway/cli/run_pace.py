@@ -19,13 +19,22 @@ class Pace:
         self._reader = ProgressReader()
         self._told: Progress | None = None
         self._steps: deque[tuple[float, int]] = deque()
+        self._total: int | None = None
 
     def read(self, line: bytes) -> None:
         """Take a line, or the state of a bar."""
         self._told = self._reader.feed(line) or self._told
 
     def step(self, step: int, now: float) -> None:
-        """Take the steps finished by now; a restart begins anew."""
+        """Take the steps finished by now; a restart begins anew.
+
+        Where the lines tell an end, their own count is taken: it may be one of samples or epochs, not of steps.
+        """
+        told = self._told
+        if told is not None and told.total is not None:
+            if told.total != self._total and told.step != step:
+                self._steps.clear()
+            step, self._total = told.step, told.total
         if self._steps and step < self._steps[-1][1]:
             self._steps.clear()
         if not self._steps or step > self._steps[-1][1]:

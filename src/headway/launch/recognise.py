@@ -1,5 +1,5 @@
 """Step, total, loss and learning rate in what common trainers print: tqdm, Hugging Face, Lightning, mmengine, nanoGPT,
-Ultralytics, MindSpore, Megatron, DeepSpeed, fairseq, Keras, timm, Paddle and torch's own examples."""
+Ultralytics, MindSpore, Megatron, DeepSpeed, fairseq, detectron2, Keras, timm, Paddle and plain prints."""
 
 from __future__ import annotations
 
@@ -7,71 +7,45 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-_NUMBER: Final = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|inf"
-_HINT: Final = re.compile(rb"\d%|loss|step|iter|epoch|batch=", re.IGNORECASE)
-"""Lines without any of these are not looked at more closely."""
-_LINE_CHARS: Final = 600
-_COLOUR: Final = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
+from headway.launch.recognise_counting import Counter
+from headway.launch.recognise_lines import (
+    Bar,
+    Count,
+    Loss,
+    ends_epoch,
+    find_bar,
+    find_count,
+    find_epoch,
+    find_loss,
+    find_rate,
+    is_evaluation,
+)
 
-# tqdm:  12%|█▏   | 12/100 [   Ultralytics' own bars:  42% ━━━━──── 42/100 9.1it/s
-_BAR: Final = re.compile(r"(\d{1,3})%(?:\|[^|]{0,200}\| *(\d+)/(\d+) *\[| [━─╸╺ ]{1,200}(\d+)/(\d+) )")
-_BAR_EPOCH: Final = re.compile(r"\b[Ee]poch:?\s*\[?(\d+)(?:/(\d+))?")
-_EPOCH_LINE: Final = re.compile(r"\s*Epoch (\d+)/(\d+)\s*")
-_NOT_TRAINING: Final = re.compile(
-    r"^\W*(?:valid|val\b|test|eval|sanity|predict|download|map\b|load|tokeniz|generat|filter|sav)|\bVal(?:id|:)|Epoch\((?:val|test)\)",
+_LINE_BYTES: Final = 2000
+_HINT: Final = re.compile("loss|step|iter|epoch|batch|updates|episode|损失|轮".encode())
+"""Lines with none of these and no bar are not looked at more closely."""
+_COLOUR: Final = re.compile(rb"\x1b\[[0-9;?]{0,20}[A-Za-z]|#033\[[0-9;]{0,9}[A-Za-z]|#015")
+_NAMED: Final = re.compile(
+    r"[\W_]{0,80}(?:Epoch:?\s{1,4}\[?(\d{1,6})(?:\s?/\s?(\d{1,6}))?"
+    r"|第 ?(\d{1,6}) ?(?:/ ?(\d{1,6}) ?)?轮(?:训练)?(?:开始)?)[\W_]{0,80}",
     re.I,
 )
-_COUNTED: Final = (
-    # swift:  'global_step/max_steps': '50/937'   composer:  [epoch=0][batch=20/4800]
-    re.compile(r"global_step/max_steps['\"]?:\s*['\"]?(?P<n>\d+)/(?P<total>\d+)"),
-    re.compile(r"\[batch=(?P<n>\d+)/(?P<total>\d+)\]"),
-    # fairseq:  epoch 001:  100 / 1105 loss=13.5, num_updates=100   "num_updates": "100"
-    re.compile(r"num_updates['\"]?\s*[:=]\s*['\"]?(?P<n>\d+)"),
-    # mmengine:  Epoch(train) [2][ 50/1000]   Iter(train) [  50/1000]   mmcv:  Iter [50/160000]
-    re.compile(r"Epoch\(train\)\s*\[(?P<epoch>\d+)\]\[\s*(?P<n>\d+)/\s*(?P<of>\d+)\]"),
-    re.compile(r"Iter(?:\(train\))?\s*\[\s*(?P<n>\d+)/\s*(?P<total>\d+)\]"),
-    # mmcv, torch's imagenet example and DeiT:  Epoch: [0][ 10/5005]   Epoch: [0]  [ 10/5005]
-    re.compile(r"Epoch:? \[(?P<epoch0>\d+)\]\s*\[\s*(?P<n>\d+)/\s*(?P<of>\d+)\]"),
-    # Swin:  Train: [0/300][10/1251]   timm:  Train: 3 [ 100/1251 (  8%)]
-    re.compile(r"Train: \[(?P<epoch0>\d+)/(?P<epochs>\d+)\]\s*\[\s*(?P<n>\d+)/(?P<of>\d+)\]"),
-    re.compile(r"Train: (?P<epoch0>\d+) \[\s*(?P<n>\d+)/(?P<of>\d+)"),
-    # Lightning's rich bar:  Epoch 0/4  ━━━━ 120/469 0:00:03
-    re.compile(r"Epoch (?P<epoch0>\d+)/(?P<last>\d+)\s+[━╸╺ ]+\s*(?P<n>\d+)/(?P<of>\d+)"),
-    # Epoch [1/10], Step [100/600]   MindFormers:  Epoch:[  1/ 10], step:[    2/ 6500]
-    re.compile(
-        r"Epoch:?\s*\[?\s*(?P<epoch>\d+)\s*/\s*(?P<epochs>\d+)\s*\]?,?\s.{0,20}?"
-        r"(?:Step|Iter|Batch)\w*:?\s*\[?\s*(?P<n>\d+)\s*/\s*(?P<of>\d+)\]?",
-        re.I,
-    ),
-    # Keras, below a line "Epoch 1/5":   12/1875 [.....] - ETA: 9s - loss: 2.1   120/1875 ━━━ 3s 2ms/step - loss: 1.2
-    re.compile(r"^\s*(?P<n>\d+)/(?P<of>\d+)\s+(?:\[[=>.]+\]|[━╸╺ ]+\d+\w* ).* - "),
-    # ESPnet:  1epoch:train:1-50batch:   clu:  [100] loss=4.6
-    re.compile(r"\b(?P<epoch>\d+)epoch:train:\d+-(?P<n>\d+)batch"),
-    re.compile(r"\] \[(?P<n>\d+)\] \w"),
-    # torch's mnist example:  Train Epoch: 1 [640/60000 (1%)]
-    re.compile(r"Train Epoch:\s*(?P<epoch>\d+)\s*\[(?P<n>\d+)/(?P<of>\d+)"),
-    # MindSpore:  epoch: 1 step: 100, loss is 2.30
-    re.compile(r"epoch:?\s*\[?(?P<epoch>\d+)[^,]{0,12}?,?\s*step:?\s*\[?\s*(?P<n>\d+)(?:/\s*(?P<of>\d+))?", re.I),
-    # nanoGPT:  iter 10: loss 4.2   nanochat:  step 00010/21400   Megatron:  iteration 10/ 100 |
-    re.compile(
-        r"(?:^|[\s|\[(,])(?:global[_ ]?)?(?:steps?|iter(?:ation)?s?|update)\b[\s:=\[#]*"
-        r"(?P<n>\d+)(?:\s*/\s*(?P<total>\d+))?",
-        re.I,
-    ),
-    # tqdm without an end:  120it [00:10, 11.9it/s, loss=0.5]
-    re.compile(r"(?:^|\s)(?P<n>\d+)it \[\d"),
+"""An epoch on a line of its own."""
+_FRACTION: Final = re.compile(r"['\"]epoch['\"]: ['\"]?(\d{1,6}\.\d{1,18})")
+_EPOCHS_BAR: Final = re.compile(r"epochs?\W*$", re.I)
+# Starting training for 20 epochs...   Num Epochs = 3   Namespace(epochs=10, lr=0.1)   Total optimization steps = 460
+_PROMISED_EPOCHS: Final = re.compile(
+    r"training for (\d{1,6}) epochs|(?<![A-Za-z])(?:max_epoch|epochs)['\"]?\s?[:=]\s?(\d{1,6})(?![\d%/]|\.\d)", re.I
 )
-_LOSS: Final = re.compile(
-    r"(?<![\w.])((?:[A-Za-z][\w./]*[ _/])?loss(?:/[\w/]+|_step|_mean)?)['\"]?\s*(?:is|[:=|])?\s*['\"]?"
-    rf"({_NUMBER})(?![\w/])",
-    re.I,
-)
-_NOT_LOSS: Final = re.compile(r"(?:^|[ _/])(?:val|valid|validation|eval|test|dev)(?:$|[ _/])", re.I)
-_RATE: Final = re.compile(
-    rf"(?<![A-Za-z])(?:\w*[_/])?(?:lr\d?|learning[_ ]rate)(?![A-Za-z_])['\"]?\s*[:=]?\s*[\['\"]{{0,2}}({_NUMBER})", re.I
-)
+_PROMISED_STEPS: Final = re.compile(r"total (?:optimization|train(?:ing)?) steps?\s?[:=]\s?(\d{1,12})(?!\.?\d)", re.I)
 # Ultralytics:  1/100   2.5G   1.234   2.345   1.456   12   640:  50%|
-_ULTRALYTICS: Final = re.compile(r"^\s*(\d+)/(\d+)\s+\S*G?\s+((?:\d+\.\d+\s+)+)\d+\s+\d+:")
+_ULTRALYTICS: Final = re.compile(
+    r"^\s{0,20}(\d{1,6})/(\d{1,6})\s{1,12}\S{1,12}\s{1,12}((?:[\d.]{3,12}\s{1,12}|nan\s{1,12}){1,12})\d+\s{1,12}\d+:"
+)
+_YOLO_HEADER: Final = re.compile(r"^\s{0,20}Epoch\s{1,12}gpu_mem\s", re.I)
+_UNDER_EPOCHS: Final = ("keras", "step", "steps")
+"""Counts that belong to the epoch that a line of its own has named."""
+_RANKS: Final = {"bar": 2.0, "named": 3.0, "yolo": 3.0, "step": 1.5, "name": 0.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,104 +63,173 @@ class ProgressReader:
     """Reads one rank's lines in order: a bar counts within an epoch, a loss may stand on a line of its own."""
 
     def __init__(self) -> None:
-        self._step = 0
-        self._total: int | None = None
-        self._epoch: int | None = None
-        self._before = 0
-        self._last = 0
-        self._last_of: int | None = None
-        self._named: tuple[int, int] | None = None
+        self._counters: dict[str, Counter] = {}
+        self._lead: str | None = None
+        self._named: tuple[int, int | None] | None = None
+        """The epoch that the last line of its own named, and of how many."""
+        self._is_headed = False
+        """No count has come since that line."""
+        self._epochs: int | None = None
+        self._steps: int | None = None
+        self._is_evaluating = False
         self._is_zero_based = False
+        self._sums_losses = True
 
     def feed(self, line: bytes) -> Progress | None:
         """Return what a line says about the training, or None."""
-        if not _HINT.search(line[:_LINE_CHARS]):
+        line = line[:_LINE_BYTES]
+        if b"%" not in line and not _HINT.search(line.lower()):
             return None
-        text = _COLOUR.sub(b"", line[:_LINE_CHARS]).decode("utf-8", "replace")
-        if _NOT_TRAINING.search(text):
+        text = _COLOUR.sub(b"", line).decode("utf-8", "replace")
+        if is_evaluation(text):
+            self._is_evaluating = True
             return None
-        if named := _EPOCH_LINE.fullmatch(text):
-            self._named = int(named[1]), int(named[2])
-        loss, rate = _find_loss(text), _RATE.search(text)
-        lr = float(rate[1]) if rate else None
-        if not self._count(text, has_value=loss is not None or lr is not None) and (loss is None or not self._step):
+        ultra = _ULTRALYTICS.search(text)
+        loss = Loss(self._summed(ultra[3])) if ultra else find_loss(text)
+        if loss is None and self._promised(text):
             return None
-        return Progress(step=self._step, total=self._total, loss=loss, lr=lr)
+        rate = find_rate(text)
+        told = self._count(text, ultra, has_loss=loss is not None, has_rate=rate is not None)
+        if told:
+            self._is_evaluating = False
+        elif told is not None or loss is None or not (self._from_fraction(text) or self._belongs(loss)):
+            return None
+        lead = self._counters[self._lead] if self._lead else None
+        if lead is None:
+            return None
+        total = lead.total or (self._steps if self._lead != "name" else None)
+        return Progress(
+            step=lead.step,
+            total=total if total is not None and total >= lead.step else None,
+            loss=None if loss is None else loss.value,
+            lr=rate,
+        )
 
-    def _count(self, text: str, *, has_value: bool) -> bool:
-        """Follow the step; say whether the line told one."""
-        bar = _BAR.search(text)
-        if bar is not None:
-            return self._count_bar(text, bar)
-        for pattern in _COUNTED:
-            found = pattern.search(text)
-            if found is None:
-                continue
-            parts = found.groupdict()
-            epoch = _whole(parts.get("epoch"), parts.get("epoch0"))
-            count, of, total = (_whole(parts.get(name)) for name in ("n", "of", "total"))
-            if count is None or (epoch is None and not has_value and total is None):
-                continue  # "step 3" without a loss or a total is prose
-            if of is None:
-                return self._set(count, total, epoch)
-            epochs, last = _whole(parts.get("epochs")), _whole(parts.get("last"))
-            if epoch is None and self._named is not None:
-                epoch, epochs = self._named
-            epochs = last + 1 if last is not None else epochs
-            return self._advance(count, of, epoch, epochs, first=0 if parts.get("epoch0") else 1)
-        return False
+    def _from_fraction(self, text: str) -> bool:
+        """Hugging Face without bars: {'loss': 0.5, 'epoch': 0.32}, after a header that says how long the run is."""
+        found = _FRACTION.search(text) if self._steps and self._epochs and self._lead in (None, "fraction") else None
+        if found is None or not self._steps or not self._epochs:
+            return False
+        counter = self._counters.setdefault("fraction", Counter())
+        counter.take(Count("fraction", round(float(found[1]) / self._epochs * self._steps), self._steps), None)
+        return self._leads("fraction", has_loss=True)
 
-    def _count_bar(self, text: str, bar: re.Match[str]) -> bool:
-        """A bar counts within the epoch that its line names, if it names one."""
-        count, of = int(bar[2] or bar[4]), int(bar[3] or bar[5])
-        if ultra := _ULTRALYTICS.search(text):
-            # YOLOv5 counts 0/2, 1/2, 2/2; its successors 1/3, 2/3, 3/3.
-            self._is_zero_based = self._is_zero_based or ultra[1] == "0"
-            return self._advance(
-                count, of, int(ultra[1]), int(ultra[2]) + self._is_zero_based, first=int(not self._is_zero_based)
-            )
-        named = _BAR_EPOCH.search(text, 0, bar.start())
-        epochs = _whole(named[2]) if named else None
-        return self._advance(count, of, int(named[1]) if named else None, epochs)
+    def _belongs(self, loss: Loss) -> bool:
+        """Say whether a loss on a line of its own is the training's; it belongs to the step told last."""
+        if loss.is_part or (self._is_evaluating and not loss.says_train):
+            return False
+        if self._lead is None and "name" in self._counters:
+            self._lead = "name"
+        if self._lead is not None:
+            self._counters[self._lead].has_loss = True
+        return self._lead is not None
 
-    def _set(self, step: int, total: int | None, epoch: int | None) -> bool:
-        if epoch is not None and epoch != self._epoch:
-            self._before = self._step if self._epoch is not None and step <= self._last else 0
-            self._epoch = epoch
-        self._last = step
-        self._step, self._total = self._before + step, total or self._total
-        return True
-
-    def _advance(self, count: int, of: int, epoch: int | None, epochs: int | None, *, first: int = 1) -> bool:
-        """Add up counts that begin anew in each epoch; `first` is the number of the first one."""
-        if self._last_of is None and epoch is not None and epochs is not None:
-            self._before = max(0, epoch - first) * of  # a run that goes on begins in a later one
-        is_new = epoch != self._epoch or of != self._last_of or count < self._last
-        if is_new and self._last_of is not None and (epoch is not None or count < self._last):
-            self._before += self._last_of if self._last_of == of else self._last
-        self._epoch, self._last, self._last_of = epoch, count, of
-        self._step = self._before + count
-        if epochs is not None:
-            self._total = epochs * of
+    def _promised(self, text: str) -> bool:
+        """Lines that say beforehand how long the run will be, or what the columns are."""
+        if epochs := _PROMISED_EPOCHS.search(text):
+            self._epochs = int(epochs[1] or epochs[2])
+        elif steps := _PROMISED_STEPS.search(text):
+            self._steps = int(steps[1])
+        elif _YOLO_HEADER.search(text):
+            self._is_zero_based = " obj" in text  # YOLOv5 and v7 count 0/2, 1/2, 2/2; their successors 1/3, 2/3, 3/3
+            self._sums_losses = " total " not in text
         else:
-            self._total = of if epoch is None and not self._before else None
+            return False
         return True
 
+    def _summed(self, losses: str) -> float:
+        values = [float(value) for value in losses.split()]
+        return sum(values) if self._sums_losses else values[-1]
 
-def _find_loss(text: str) -> float | None:
-    ultra = _ULTRALYTICS.search(text)
-    if ultra is not None:
-        return sum(map(float, ultra[3].split()))
-    best: tuple[int, float] | None = None
-    for name, value in _LOSS.findall(text):
-        if _NOT_LOSS.search(name):
-            continue
-        # The plain name is the one that is trained on; a part of it (nll_loss, kd_loss) stands in for it.
-        score = 0 if name.lower().rpartition(" ")[2] in ("loss", "loss_step") else 1
-        if best is None or score < best[0]:
-            best = score, float(value)
-    return best[1] if best else None
+    def _count(self, text: str, ultra: re.Match[str] | None, *, has_loss: bool, has_rate: bool) -> bool | None:
+        """Follow the step; say whether the line told one. None: it counts nothing; False: something else than steps."""
+        bar = find_bar(text, has_loss=has_loss)
+        if bar is not None:
+            return self._count_bar(bar, ultra, has_loss=has_loss)
+        if "%|" in text:
+            return False
+        count = find_count(text, has_loss=has_loss, has_rate=has_rate)
+        if count is not None:
+            return self._count_line(count, has_loss=has_loss)
+        return self._count_epoch(text, has_loss=has_loss) or None
 
+    def _count_line(self, count: Count, *, has_loss: bool) -> bool:
+        counter = self._counters.setdefault(count.kind, Counter())
+        if count.kind == "keras":
+            if counter.of not in (None, count.of) and not self._is_headed:
+                return False  # evaluate() draws the same bar
+            self._is_headed = False
+        if self._named is not None and count.kind in _UNDER_EPOCHS and count.epoch is None:
+            epoch, epochs = self._named
+            count = Count(count.kind, count.n, of=count.of or count.total, epoch=epoch, epochs=epochs)
+        counter.take(count, self._epochs)
+        return self._leads(count.kind, has_loss=has_loss)
 
-def _whole(*texts: str | None) -> int | None:
-    return next((int(text) for text in texts if text is not None), None)
+    def _count_epoch(self, text: str, *, has_loss: bool) -> bool:
+        """Whole epochs are steps where nothing finer is counted."""
+        if alone := _NAMED.fullmatch(text):
+            epoch_text, epochs_text = alone[1] or alone[3], alone[2] or alone[4]
+            self._named, self._is_headed = (int(epoch_text), int(epochs_text) if epochs_text else None), True
+        named = find_epoch(text)
+        is_end = ends_epoch(text)
+        if named is None or not (has_loss or alone or is_end or (named[1] and self._lead in (None, "name"))):
+            return False
+        epoch, epochs = named
+        counter = self._counters.setdefault("name", Counter())
+        counter.take(Count("name", epoch, epochs or self._epochs), None)
+        if epochs is not None:
+            self._epochs = epochs
+        return (has_loss or is_end) and self._leads("name", has_loss=has_loss)
+
+    def _count_bar(self, bar: Bar, ultra: re.Match[str] | None, *, has_loss: bool) -> bool:
+        """A bar counts within the epoch that its line names, or the line above it, if one does."""
+        kind = "yolo" if ultra else "named" if bar.is_named or has_loss else "bar"
+        if kind == "named" and _EPOCHS_BAR.search(bar.name):
+            kind = "name"
+        if kind == "bar" and not self._is_own(bar):
+            return False
+        counter = self._counters.setdefault(kind, Counter())
+        if ultra is not None:
+            self._is_zero_based = self._is_zero_based or ultra[1] == "0"
+            epochs = int(ultra[2]) + self._is_zero_based
+            is_own = counter.take_bar(bar, int(ultra[1]), epochs, int(not self._is_zero_based))
+        elif kind == "name":
+            self._epochs, self._named = bar.of, (min(bar.count + 1, bar.of), bar.of)
+            is_own = counter.take(Count("name", bar.count, bar.of), None)
+        else:
+            is_own = counter.take_bar(bar, *self._epoch_of(bar))
+        return is_own and self._leads(kind, has_loss=has_loss)
+
+    def _epoch_of(self, bar: Bar) -> tuple[int | None, int | None]:
+        """Return the epoch of a bar and how many there are; one named "steps" counts those of the run."""
+        named = find_epoch(bar.name)
+        if named is None and bar.name.lower().startswith("steps"):
+            return None, None
+        epoch, epochs = named or self._named or (None, None)
+        return epoch, epochs if epochs is not None or bar.of == self._steps else self._epochs
+
+    def _is_own(self, bar: Bar) -> bool:
+        """Of bars without names the longest is training's; another is an evaluation's until it has taken more time."""
+        counter = self._counters.get("bar")
+        if counter is None or counter.of is None:
+            return bar.count > 0  # one that has done nothing may yet turn out too fast for training
+        if counter.of == bar.of:
+            return True
+        is_prelude = bar.count > 0 and bar.of > counter.of and counter.is_done and not counter.has_loss
+        if bar.elapsed_s <= counter.elapsed_s and not is_prelude:
+            return False
+        del self._counters["bar"]
+        return True
+
+    def _leads(self, kind: str, *, has_loss: bool) -> bool:
+        """Let a count lead that tells more than the one before."""
+        counter = self._counters[kind]
+        counter.has_loss = counter.has_loss or has_loss
+        if self._lead is None or self._lead == kind or self._rank(kind) > self._rank(self._lead):
+            self._lead = kind
+        return self._lead == kind or has_loss
+
+    def _rank(self, kind: str) -> float:
+        counter = self._counters[kind]
+        rank = _RANKS.get(kind, 3.0 if counter.of is not None or counter.total is not None else 1.5)
+        return rank + (0.75 if counter.has_loss else 0.0)

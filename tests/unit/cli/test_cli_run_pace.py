@@ -31,6 +31,23 @@ def test_without_a_total_nothing_is_promised():
     assert pace.text() == "step 5, loss n/a, 2.5 steps/s, n/a left"
 
 
+def test_where_the_lines_tell_an_end_their_own_count_is_taken():
+    pace = Pace()
+    for second in range(5):
+        pace.read(f"Epoch {second + 1}/10 - loss: 0.5".encode())
+        pace.step(second * 900, float(second))
+    assert (pace.rate_s, pace.left_s()) == (1.0, 5.0)
+
+
+def test_epochs_and_an_inner_bar_give_the_time_left():
+    pace = Pace()
+    pace.read(b"Starting training for 10 epochs...")
+    for second in range(5):
+        pace.read(f"Epoch 1: {second * 10}%|##| {second * 10}/100 [00:0{second}<00:09, 9.5it/s, loss=0.5]".encode())
+        pace.step(second * 10, float(second))
+    assert pace.left_s() == 96.0
+
+
 def test_a_restart_begins_to_count_anew():
     pace = Pace()
     for at, step in ((0.0, 0), (1.0, 100), (2.0, 1)):

@@ -15,7 +15,7 @@ LINES = [
     ('diffusers lora', ['Steps: 100%|██████████| 500/500 [03:17<00:00,  2.53it/s, loss=0.0345, lr=0.0001]'], (500, 500, 0.0345, 0.0001)),
     ('tqdm no total', ['120it [00:10, 11.9it/s, loss=0.5]'], (120, None, 0.5, None)),
     ('tqdm ascii', ['45%|####5     | 45/100 [00:45<00:55,  1.00it/s, v_num=0, train_loss=0.123]'], (45, 100, 0.123, None)),
-    ('lightning 2', ['Epoch 3:  40%|████      | 40/100 [00:04<00:06,  9.50it/s, v_num=7, train_loss_step=0.410, train_loss_epoch=0.502]'], (40, None, 0.41, None)),
+    ('lightning 2', ['Epoch 3:  40%|████      | 40/100 [00:04<00:06,  9.50it/s, v_num=7, train_loss_step=0.410, train_loss_epoch=0.502]'], (240, None, 0.41, None)),
     ('lightning rich', ['Epoch 0/4  ━━━━━━━━━━━━━━━━ 120/469 0:00:03 • 0:00:10 38.20it/s v_num: 2.000 train_loss: 0.336'], (120, 2345, 0.336, None)),
     ('hf dict', ['  1%|          | 10/1000 [00:02<04:06,  4.01it/s]', "{'loss': 1.9435, 'grad_norm': 3.1, 'learning_rate': 1.98e-05, 'epoch': 0.03}"], (10, 1000, 1.9435, 1.98e-05)),
     ('hf dict str', ["{'loss': '2.3', 'grad_norm': '1.2', 'learning_rate': '5e-05', 'epoch': '0.1'}"], None),
@@ -24,7 +24,7 @@ LINES = [
     ('swift alone', ["{'loss': 1.234, 'learning_rate': 9.9e-05, 'epoch': 0.05, 'global_step/max_steps': '50/937', 'percentage': '5.34%'}"], (50, 937, 1.234, 9.9e-05)),
     ('llamafactory', ["[INFO|2025-01-01 10:00:00] llamafactory.train.callbacks:143 >> {'loss': 0.9123, 'learning_rate': 4.2e-05, 'epoch': 0.80, 'throughput': 3021.1}"], None),
     ('axolotl', ["  2%|▏         | 8/400 [00:31<25:30,  3.90s/it]{'loss': 1.41, 'grad_norm': 0.6, 'learning_rate': 0.00016, 'epoch': 0.02}"], (8, 400, 1.41, 0.00016)),
-    ('mmengine epoch', ['05/12 10:11:12 - mmengine - INFO - Epoch(train)  [3][ 50/7330]  lr: 2.0000e-02  eta: 11:02:03  time: 0.45  data_time: 0.01  memory: 4012  loss: 0.7123  loss_cls: 0.3'], (50, None, 0.7123, 0.02)),
+    ('mmengine epoch', ['05/12 10:11:12 - mmengine - INFO - Epoch(train)  [3][ 50/7330]  lr: 2.0000e-02  eta: 11:02:03  time: 0.45  data_time: 0.01  memory: 4012  loss: 0.7123  loss_cls: 0.3'], (14710, None, 0.7123, 0.02)),
     ('mmcv epoch', ['2022-05-12 10:11:12,345 - mmdet - INFO - Epoch [1][50/7330]\tlr: 1.978e-03, eta: 1 day, 2:03:04, time: 0.812, data_time: 0.05, memory: 3902, loss_rpn_cls: 0.61, loss: 4.2345, grad_norm: 12.1'], (50, None, 4.2345, 0.001978)),
     ('mmcv iter', ['2022-05-12 10:11:12,345 - mmseg - INFO - Iter [50/160000]\tlr: 9.997e-03, eta: 1 day, 1:02:03, time: 0.5, data_time: 0.01, memory: 8000, decode.loss_ce: 2.1, loss: 3.01'], (50, 160000, 3.01, 0.009997)),
     ('nanogpt', ['step 0: train loss 10.9885, val loss 10.9898', 'iter 0: loss 10.9914, time 28733.24ms, mfu -100.00%', 'iter 10: loss 9.7, time 250.1ms, mfu 30.1%'], (10, None, 9.7, None)),
@@ -44,9 +44,9 @@ LINES = [
     ('paddlenlp progress', ['[INFO] - loss: 3.1, learning_rate: 3e-05, global_step: 20, current_memory_allocated: 1, progress_or_epoch: 0.2'], (20, None, 3.1, 3e-05)),
     ('keras', ['Epoch 1/5', '  12/1875 [..............................] - ETA: 9s - loss: 2.1034 - accuracy: 0.25'], (12, 9375, 2.1034, None)),
     ('keras3', ['Epoch 2/5', '\x1b[1m 120/1875\x1b[0m \x1b[32m━\x1b[0m\x1b[37m━━━\x1b[0m \x1b[1m3s\x1b[0m 2ms/step - accuracy: 0.55 - loss: 1.20'], (1995, 9375, 1.2, None)),
-    ('timm', ['Train: 3 [ 100/1251 (  8%)]  Loss: 6.12 (6.34)  Time: 0.31s, 812.1/s  (0.32s,  799/s)  LR: 1.000e-04  Data: 0.01 (0.02)'], (100, None, 6.12, 0.0001)),
+    ('timm', ['Train: 3 [ 100/1251 (  8%)]  Loss: 6.12 (6.34)  Time: 0.31s, 812.1/s  (0.32s,  799/s)  LR: 1.000e-04  Data: 0.01 (0.02)', 'Test: [  29/29]  Time: 0.043 (0.066)  Loss:  0.1036 (0.1876)'], (2602, None, 6.12, 0.0001)),
     ('swin', ['[2021-04-13 10:00:00 swin](main.py 195): INFO Train: [0/300][10/1251]\teta 0:12:34 lr 0.000001\ttime 0.4 (0.5)\tloss 6.93 (6.95)\tgrad_norm 1.9'], (10, 375300, 6.93, 1e-06)),
-    ('mae', ['Epoch: [3]  [  20/1251]  eta: 0:10:11  lr: 0.000012  loss: 0.8123 (0.8345)  time: 0.5  data: 0.01  max mem: 12345'], (20, None, 0.8123, 1.2e-05)),
+    ('mae', ['Epoch: [3]  [  20/1251]  eta: 0:10:11  lr: 0.000012  loss: 0.8123 (0.8345)  time: 0.5  data: 0.01  max mem: 12345'], (2522, None, 0.8123, 1.2e-05)),
     ('ultralytics', ['        1/3      2.5G      1.158      1.382      1.272        120        640:  25%|██▌       | 5/20 [00:01<00:04,  3.70it/s]'], (5, 60, 3.812, None)),
     ('ultralytics new', ['      1/100      2.51G      1.185      2.904      1.303         14        640: 42% ━━━━━─────── 42/100 9.1it/s 4.6s<6.4s'], (42, 10000, 5.392, None)),
     ('yolov5', ['      0/2      3.2G   0.04123   0.06123   0.01612        205        640:  12%|█▎        | 2/16 [00:02<00:15,  1.10s/it]'], (2, 48, 0.11858, None)),
@@ -56,7 +56,7 @@ LINES = [
     ('mindyolo', ['2023-06-01 10:00:00,000 [INFO] Epoch 1/300, Step 100/7329, imgsize (640, 640), loss: 7.1234, lbox: 0.05, lobj: 4.0, lcls: 2.9, cur_lr: 0.0913'], (100, 2198700, 7.1234, 0.0913)),
     ('openfold/lightning bar', ['Epoch 0:   1%|          | 3/500 [00:30<1:24:00, 10.13s/it, loss=112, v_num=1]'], (3, None, 112.0, None)),
     ('speechbrain', [' 12%|█▏        | 120/1000 [00:30<03:40,  4.0it/s, train_loss=3.21]'], (120, 1000, 3.21, None)),
-    ('speechbrain epoch', ['epoch: 1, lr: 1.00e-03 - train loss: 3.45 - valid loss: 2.98, valid PER: 40.1'], None),
+    ('speechbrain epoch', ['epoch: 1, lr: 1.00e-03 - train loss: 3.45 - valid loss: 2.98, valid PER: 40.1'], (1, None, 3.45, 0.001)),
     ('accelerate megatron gpt-neox', ['  samples/sec: 12.3 | iteration      100/  320000 | elapsed time per iteration (ms): 600 | learning rate: 5.000E-06 | approx flops per GPU: 60TFLOPS | lm_loss: 9.1E+00 | loss scale: 65536.0 |'], (100, 320000, 9.1, 5e-06)),
     ('verl', ['step:12 - global_seqlen/min:123 - actor/pg_loss:0.012 - actor/lr:1e-06 - perf/mfu/actor:0.3'], (12, None, 0.012, 1e-06)),
     ('openrlhf', ['Train step of epoch 0:   3%|▎  | 30/1000 [01:00<32:20,  2.00s/it, gpt_loss=1.2, loss_mean=1.3, lr=5e-6]'], (30, None, 1.2, 5e-06)),
@@ -70,6 +70,56 @@ LINES = [
     ('rl lines', ['[Epoch 2/10] [Batch 30/100] [D loss: 0.51] [G loss: 1.2]'], (130, 1000, 0.51, None)),
     ('step prose', ['We take one step 3 to the left'], None),
     ('val excluded', ['Validation:  50%|█████     | 5/10 [00:01<00:01]'], None),
+    ('mmcv lr groups', ['2023-04-07 07:36:59,074 - mmhuman3d - INFO - Epoch [2][900/2439]\tlr_backbone: 1.000e-04 lr_head: 1.000e-04, eta: 99 days, 2:14:54, time: 18.803, memory: 6954, vertex_loss: 0.0000, loss: 0.2541'], (3339, None, 0.2541, None)),
+    ('fairseq old', ['| epoch 001:    500 / 1891 loss=11.346, nll_loss=10.678, wps=53351, num_updates=495, lr=9.9e-05, loss_scale=2.000', "| epoch 001 | valid on 'valid' subset | valid_loss 8.11 | num_updates 600"], (495, None, 11.346, 9.9e-05)),
+    ('fairseq 0.5', ['| epoch 011  3000 / 8223 loss=0.75 (1.35), wps=963, wpb=916, bsz=32, lr=0.001, clip=100%, gnorm=2.0545'], (85230, None, 0.75, 0.001)),
+    ('fairseq epoch', ['| epoch 009 | loss 6.233 | nll_loss 5.085 | ppl 33.94 | num_updates 24633 | lr 0.0002 | gnorm 1.241'], (24633, None, 6.233, 0.0002)),
+    ('detectron1', ['json_stats: {"eta": "0:21:51", "iter": 5508, "loss": 0.0244, "loss_bbox": 0.0006, "lr": 0.000025, "mem": 3084}'], (5508, None, 0.0244, 0.000025)),
+    ('maskrcnn ranks', [' 0: 2022-05-19 10:03:02,375 maskrcnn_benchmark.trainer INFO: eta: 0:40:53  iter: 5750  time: 0.0678 (0.0716)  loss: 0.6784 (0.8623)  loss_mask: 0.2 (0.3)'], (5750, None, 0.6784, None)),
+    ('yolox', ['2021-10-18 20:52:04 | INFO     | yolox.core.trainer:246 - epoch: 8/40, iter: 1360/1816, mem: 34Mb, iter_time: 1.4s, total_loss: 38.4, iou_loss: 4.9, lr: 9.415e-03, size: 384, ETA: 1 day'], (14072, 72640, 38.4, 9.415e-03)),
+    ('openpcdet', ['2024-08-16 19:40:28,256   INFO  Train:   11/20 ( 55%) [ 149/1935 (  8%)]  Loss: 1.375 (1.34)  LR: 5.005e-05  Time cost: 01:44/20:50 [4:07:50/3:43:59]  Acc_iter 19500'], (19499, 38700, 1.375, 5.005e-05)),
+    ('dlrm', ['Epoch:[0/1] [2200/128028]  eta: 1:21:15  loss: 0.1305  step_time: 0.038430  lr: 9.6294'], (2200, 128028, 0.1305, 9.6294)),
+    ('deepspeed neox', [' samples/sec: 7.8 | iteration       34/   10000 | elapsed time per iteration (ms): 4103.1 | learning rate: 2.111E-06 | lm_loss: 1.11E+01 | number of skipped iterations:   0 |'], (34, 10000, 11.1, 2.111e-06)),
+    ('megatron default rank', ['[default7]: iteration    94769/  115311 | consumed samples: 177929136 | learning rate: 7.609E-06 | global batch size:  2048 | lm loss: 1.934365E+00 | grad norm: 0.133 |'], (94769, 115311, 1.934365, 7.609e-06)),
+    ('megatron equals', ['[2025-11-10 09:44:01,981208][I][megatron/training_log:402:training_log]  iteration=  136010/  136100 | learning_rate=2.0e-05 | lm loss=11.14 | loss_scale=1.0 | number_of_nan_iterations=  0'], (136010, 136100, 11.14, 2e-05)),
+    ('ppo', ['epoch: 0|step: 237|ppo_ep: 1|act_loss: 0.1213|cri_loss: 0.0704|unsuper_loss: 0.0'], (237, None, 0.1213, None)),
+    ('litgpt', ['Epoch 4 | iter 964 step 241 | loss train: 0.902, val: 1.057 | iter time: 115.27 ms (step)'], (964, None, 0.902, None)),
+    ('litgpt 2023', ['iter 4800: val loss 1.7258, val time: 3778.02 ms', 'iter 4810 | step 601: loss 0.2745, iter time: 131.68 ms'], (4810, None, 0.2745, None)),
+    ('mlx', ['Calculating loss...: 100%|██████████| 12/12 [00:09<00:00,  1.23it/s]', 'Iter 1: Val loss 2.928, Val took 10.137s', 'Iter 10: Train loss 2.031, Learning Rate 1.000e-05, It/sec 24.480'], (10, None, 2.031, 1e-05)),
+    ('fsdp example', ['0: 2025-06-17 16:25:01 I [train.py:103] Batch 3 Loss: 15.01381, Speed: 10.61 samples/sec, lr: 0.000100'], (3, None, 15.01381, 0.0001)),
+    ('cifar tutorial', ['worker-0: [1, 12000] loss: 1.447', 'worker-0: [2,  2000] loss: 1.247'], (14000, None, 1.247, None)),
+    ('nvme tutorial', ['[1] loss: 10.974', '[2] loss: 10.965'], (2, None, 10.965, None)),
+    ('dcgan cpp', ['[ 2/30][800/938] D_loss: 0.4039 | G_loss: 3.2759'], (1738, 28140, 0.4039, None)),
+    ('mnist cpp', ['Train Epoch: 1 [59584/60000] Loss: 0.1239', 'Test set: Average loss: 0.0875 | Accuracy: 0.972'], (59584, None, 0.1239, None)),
+    ('speedrun val', ['step:4000/20000 train_loss:1.9673 train_time:337942ms', 'step:4500/20000 val_loss:2.0601 val_bpb:1.2201 train_time:337946ms'], (4500, 20000, 1.9673, None)),
+    ('bare steps', ['4500/20000 train_loss: 2.8685 train_time: 8.8m tok/s: 6679868'], (4500, 20000, 2.8685, None)),
+    ('keras done', ['Epoch 16/100', '423/423 [==============================] - 186s 439ms/step - loss: 0.8 - acc: 0.62 - val_loss: 0.9'], (6768, 42300, 0.8, None)),
+    ('keras verbose 2', ['Epoch 2/20', '1079/1079 - 10s - loss: 0.2135 - 10s/epoch - 10ms/step'], (2158, 21580, 0.2135, None)),
+    ('ultralytics checks', ['    72/100      6.73G      1.096     0.4883      1.098          8        640: 100%|██████████| 16/16 [00:06<00:00,  2.57it/s]', '                 Class     Images  Instances      Box(P          R      mAP50  mAP50-95): 100%|██████████| 8/8 [00:03<00:00,  2.18it/s]'], (1152, 1600, 2.6823, None)),
+    ('ultralytics notebook', ['       1/20      1.19G      1.018      3.009      1.465          2        640: 100% 4/4 [00:01<00:00,  2.66it/s]'], (4, 80, 5.492, None)),
+    ('yolov5 old', ['     Epoch   gpu_mem       box       obj       cls     total   targets  img_size', '     5/249    0.868G   0.06393   0.01588  0.009617   0.08943        36       640: 100%|█| 211/211 [00:48<00:'], (1266, 52750, 0.08943, None)),
+    ('paddleseg', ['2021-03-30 06:56:40 [INFO]\t[TRAIN] epoch: 1, iter: 140/500, loss: 1.4884, lr: 0.007459, batch_cost: 0.3723 | ETA 00:02:14'], (140, 500, 1.4884, 0.007459)),
+    ('paddleocr', ['[2022/10/10 14:37:01] ppocr INFO: epoch: [1/50], global_step: 6200, lr: 0.000025, acc: 0.49, loss: 8.447063, dml_sar_0: 1.80, loss_ctc_Student_0: 0.68, eta: 23:03:11'], (6200, None, 8.447063, 0.000025)),
+    ('paddlenlp gpt', ['[2022-09-21 05:45:30,540] [    INFO] - [train] epoch: 0, batch: 7, loss: 10.966, avg_batch_cost: 0.50387 sec, speed: 1.98 step/s', '[2022-09-21 05:45:31,540] [    INFO] - [eval] epoch: 0, batch: 20, loss: 0.29'], (7, None, 10.966, None)),
+    ('llamafactory jsonl', ['{"current_steps": 3220, "total_steps": 3235, "loss": 4.4458, "eval_loss": null, "learning_rate": 2.6e-09, "epoch": 1.0}'], (3220, 3235, 4.4458, 2.6e-09)),
+    ('llama recipes', ['Training Epoch: 2/3, step 48/50 completed (loss: 1.0448):  98%|█████████▊| 49/50 [08:51<00:10, 10.82s/it]', 'evaluating Epoch: 100%|██████████| 84/84 [00:20<00:00,  4.1it/s]'], (99, 150, 1.0448, None)),
+    ('composer lines', ['[batch=366/48000]:', '         Train time/batch: 365', '         Train loss/train/total: 10.3750', '         Train metrics/train/LanguageCrossEntropy: 10.3750'], (366, 48000, 10.375, None)),
+    ('mpi lightning', ['[1,mpirank:0,algo-1]<stdout>:#015Epoch 0: 100% 20/20 [00:00<00:00, 12.33it/s, loss=2.29, v_num=0]', '[1,mpirank:0,algo-1]<stdout>:#015Validation DataLoader 0: 100% 4/4 [00:00<00:00, 113.73it/s]#033[A', '[1,mpirank:0,algo-1]<stdout>:#015Epoch 1:  50% 10/20 [00:00<00:00, 35.14it/s, loss=2.19, v_num=0]'], (30, None, 2.19, None)),
+    ('torchtune bar', ['1|52|Loss: 0.8412: 26%|██▌       | 52/200 [00:51<02:20,  1.05it/s]'], (52, 200, 0.8412, None)),
+    ('trlx', ['[losses/loss: 5.53 | losses/loss_q: 0.59 | losses/loss_v: 0.13]:  10%|▉    | 99/1000 [00:29<04:24,  3.41it/s]', '[generation sweep 1/1 | eval batch 1/1]: 100%|██████████| 1/1 [00:00<00:00,  1.95it/s]'], (99, 1000, 5.53, None)),
+    ('time series', ['\titers: 200, epoch: 1 | loss: 0.1798361', '\tspeed: 0.2589s/iter; left time: 7401.2160s'], (200, None, 0.1798361, None)),
+    ('epochs only', ['Epoch 4/5 - Loss: 0.1324, Acc: 0.9607, Time: 0.35s'], (4, 5, 0.1324, None)),
+    ('epochs json', ['{"train_lr": 7.89e-05, "train_loss": 3.195, "test_loss": 0.93, "test_acc1": 78.8, "epoch": 250}'], (250, None, 3.195, 7.89e-05)),
+    ('epochs hash', ['<2023-08-18 17:02:29.885> [INFO] Epoch#108. time_cost: 542.81 s. train_loss: 0.0586. val_loss: 5.737'], (108, None, 0.0586, None)),
+    ('minimind', ['Epoch:[0/19](1900/24681) loss:2.744 lr:0.00019999 epoch_Time:86.0min:'], (1900, 468939, 2.744, 0.00019999)),
+    ('so-vits', ['INFO:44k:====> Epoch: 157, cost 90.36 s', 'INFO:44k:====> Epoch: 158, cost 90.11 s'], (158, None, None, None)),
+    ('nnunet', ['epoch:  7', '2022-02-11 09:37:06.546855: train loss : -0.6505', '2022-02-11 09:37:18.553614: validation loss: -0.6722'], (7, None, -0.6505, None)),
+    ('icefall', ['2022-06-08 08:01:42,786 INFO [train.py:815] Epoch 1, batch 8, loss[loss=0.4969, simple_loss=0.99, over 5310.00 frames.], tot_loss[loss=0.6678, over 46113.82 frames.], batch size: 18, lr: 3.00e-03'], (8, None, 0.4969, 0.003)),
+    ('第几轮', ['第2轮 损失：0.60', '第3轮 损失：0.53'], (3, None, 0.53, None)),
+    ('中文逐行', ['第 3/10 轮, 第 200/1000 步, 损失 0.53, 学习率: 0.001'], (2200, 10000, 0.53, 0.001)),
+    ('中文轮次批次', ['轮次: 3/10, 批次: 200/1000, 损失: 0.53'], (2200, 10000, 0.53, None)),
+    ('中文小结', ['Epoch 12/20', 'Training: 100%|██████████| 125/125 [02:15<00:00]', 'Validation: 100%|██████████| 32/32 [00:25<00:00]', '  训练损失: 0.0012 | 训练Dice: 0.9450', '  验证损失: 0.0018 | 验证Dice: 0.9315'], (1500, 2500, 0.0012, None)),
+    ('中文条', ['Epoch 1 [训练中]: 100%|██████████| 625/625 [01:53<00:00,  5.53it/s]', 'Epoch 1 [评估中]: 100%|██████████| 467/467 [00:29<00:00, 16.02it/s]', 'Epoch 1/5 | 训练损失: 0.4214 | 验证集准确率: 0.8738'], (625, None, 0.4214, None)),
 ]  # fmt: skip
 
 
@@ -85,14 +135,3 @@ def test_a_trainers_lines_tell_step_total_loss_and_rate(name, lines, wanted):
     assert (told[-1].step, told[-1].total) == wanted[:2]
     assert losses[-1] == pytest.approx(wanted[2])
     assert rates[-1] == pytest.approx(wanted[3])
-
-
-def test_a_run_that_goes_on_in_a_later_epoch_counts_the_earlier_ones():
-    found = ProgressReader().feed(b"Epoch [3/10], Step [5/100], Loss: 0.5")
-    assert (found.step, found.total) == (205, 1000)
-
-
-def test_the_loss_that_is_trained_on_comes_before_its_parts_and_before_validation():
-    reader = ProgressReader()
-    assert reader.feed(b"step 3/9 nll_loss=1.0 val_loss=7.0 loss=2.5").loss == 2.5
-    assert reader.feed(b"step 4/9 kd_loss=1.5 eval/loss=7.0").loss == 1.5
