@@ -16,7 +16,7 @@ Example:
   headway run torchrun --nproc_per_node=2 train.py --epochs 3
   headway run --gpus 2 --restarts 3 torchrun train.py
   headway run bash train.sh
-  headway run launch.yaml        (what headway adopt --to launch.yaml has written)""",
+  headway run launch.yaml    (written by headway adopt … --to launch.yaml)""",
         zh="""在监控下运行任意启动命令：指出最先的故障，返回真实退出码，不留孤儿进程。
 
 LINE 就是平时输入的命令：torchrun、python、accelerate、deepspeed、mpirun 或 shell 脚本，代码无需改动。
@@ -26,7 +26,7 @@ torchrun 和普通 python 命令由 headway 直接启动，其余命令仍用自
   headway run torchrun --nproc_per_node=2 train.py --epochs 3
   headway run --gpus 2 --restarts 3 torchrun train.py
   headway run bash train.sh
-  headway run launch.yaml        （由 headway adopt --to launch.yaml 写出）""",
+  headway run launch.yaml    （由 headway adopt … --to launch.yaml 写出）""",
     ),
     "run/option-gpus": Text(
         en="GPUs: a number (takes free ones), indexes 0,1 or UUIDs", zh="GPU：数量（自动选空闲的）、编号 0,1 或 UUID"
