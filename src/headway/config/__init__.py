@@ -9,6 +9,7 @@ from headway.config.edit import edit_config
 from headway.config.explain import Explained, explain, schema_json
 from headway.config.flat import flatten, write_word
 from headway.config.load import LoadedConfig, load_config
+from headway.config.paths import PathText
 from headway.config.problems import ConfigErrors, Place, Problem
 from headway.config.recipe import Recipe, Situation
 from headway.config.schema import (
@@ -50,6 +51,7 @@ __all__ = [
     "LrConfig",
     "OptimizerConfig",
     "ParallelConfig",
+    "PathText",
     "Place",
     "Positive",
     "Problem",

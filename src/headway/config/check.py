@@ -13,7 +13,8 @@ from pydantic_core import ErrorDetails
 
 from headway.config.keys import Keys
 from headway.config.layers import Layers, Setting
-from headway.config.problems import DEFAULT, Place, Problems
+from headway.config.paths import expand_path
+from headway.config.problems import DEFAULT, RECIPE_LAYER, Place, Problems
 from headway.config.scalar import read_scalar
 from headway.config.schema import RunConfig
 from headway.config.wanted import Wanted, read_wanted
@@ -25,7 +26,7 @@ _YES_NO = {"yes": True, "on": True, "y": True, "no": False, "off": False, "n": F
 
 def check_settings(layers: Layers, keys: Keys, problems: Problems) -> RunConfig | None:
     """Return the checked config, or None after noting what is wrong."""
-    values = {key: _null_for_none(keys, key, setting) for key, setting in layers.settings.items()}
+    values = {key: _read_setting(keys, key, setting, problems) for key, setting in layers.settings.items()}
     nested = _nest(values, keys)
     task = _check_section(keys.recipe.section, nested.pop("task"), "task", problems, layers, keys)
     config = _check_section(RunConfig, nested, "", problems, layers, keys)
@@ -34,13 +35,20 @@ def check_settings(layers: Layers, keys: Keys, problems: Problems) -> RunConfig 
     return config.model_copy(update={"task": task})
 
 
-def _null_for_none(keys: Keys, key: str, setting: Setting) -> Any:
-    """Return the plain value; the word `none`, which TOML needs and the descriptions use, is null. Any: any value."""
+def _read_setting(keys: Keys, key: str, setting: Setting, problems: Problems) -> Any:
+    """Return the plain value: the word `none`, which TOML needs, is null; `~` in a path is the home. Any: any value."""
     value = setting.node.plain()
-    if value in ("none", "None") and key in keys.values:
-        wanted = read_wanted(keys.values[key])
-        if "null" in wanted.kinds and not wanted.takes_text(value):
-            return None
+    if not isinstance(value, str) or key not in keys.values:
+        return value
+    wanted = read_wanted(keys.values[key])
+    if value in ("none", "None") and "null" in wanted.kinds and value not in wanted.choices:
+        return None
+    # What a recipe sets keeps its `~`, so that a saved config says where such files are on any machine.
+    if wanted.is_path and setting.place.layer != RECIPE_LAYER:
+        path = expand_path(value)
+        if path is None:
+            problems.add(_place_of(setting), "config/path-literal", key=key, got=value)
+        return value if path is None else path
     return value
 
 

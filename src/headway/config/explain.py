@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,7 +75,71 @@ def schema_json(recipe: Recipe) -> dict[str, Any]:
     if recipe.presets:
         names = list(dict.fromkeys([*recipe.presets, *SIZED_PRESETS]))
         schema["properties"]["preset"] |= {"anyOf": [{"enum": names}, {"type": "null"}]}
+    _take_none(schema)
+    _take_other_names(schema, Keys(recipe))
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _take_none(part: Any) -> None:
+    """Let the word `none` stand for null everywhere, as the loader does. Any: any part of a JSON Schema."""
+    if isinstance(part, dict):
+        choices = part.get("anyOf")
+        if isinstance(choices, list) and {"type": "null"} in choices:
+            choices.append({"enum": ["none", "None"]})
+        for inner in part.values():
+            _take_none(inner)
+    elif isinstance(part, list):
+        for inner in part:
+            _take_none(inner)
+
+
+def _take_other_names(schema: dict[str, Any], keys: Keys) -> None:
+    """Let the schema take every name the loader takes: dotted and short keys, a guide's own, and those it ignores.
+
+    As patterns, so that an editor accepts them and still completes the keys' own names only.
+    """
+    patterns: dict[str, Any] = {}
+    for key in (*keys.values, *keys.sections):
+        taken = {*schema["properties"], *keys.groups}
+        names = [name for name in keys.names_of(key) if name not in taken]
+        if names:
+            patterns[_any_of(names)] = _find_property(schema, key)
+    if keys.recipe.ignored:
+        patterns[_any_of(keys.recipe.ignored)] = {}
+    for section in keys.sections:
+        inner = [key.removeprefix(f"{section}.") for key in keys.values if key.startswith(f"{section}.")]
+        dotted = {_any_of([name]): _find_property(schema, f"{section}.{name}") for name in inner if "." in name}
+        if dotted:
+            _resolve(schema, _find_property(schema, section))["patternProperties"] = dotted
+    for name in keys.groups.difference(schema["properties"]):
+        match = keys.find(name)
+        value = [_find_property(schema, match.key)] if match.kind == "value" else []
+        patterns[_any_of([name])] = {"anyOf": [{"type": "object"}, *value]}
+    for name in keys.groups.intersection(keys.sections):
+        # A guide's table with the name of one of ours holds the guide's keys as well.
+        _resolve(schema, _find_property(schema, name))["additionalProperties"] = True
+    schema["patternProperties"] = patterns
+
+
+def _any_of(names: Iterable[str]) -> str:
+    return f"^({'|'.join(re.escape(name) for name in sorted(names))})$"
+
+
+def _find_property(schema: dict[str, Any], key: str) -> dict[str, Any]:
+    """Return the part of a JSON Schema that describes a dotted key."""
+    at = schema
+    for name in key.split("."):
+        at = _resolve(schema, at)["properties"][name]
+    return at
+
+
+def _resolve(schema: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
+    """Return what a part refers to, itself where it refers to nothing; of `X | null` the X."""
+    if "anyOf" in part:
+        part = next(one for one in part["anyOf"] if "$ref" in one)
+    reference = part.get("$ref")
+    found: dict[str, Any] = schema["$defs"][reference.rpartition("/")[2]] if reference else part
+    return found
 
 
 def _explain_value(key: str, keys: Keys, lang: Language | None) -> Explained:

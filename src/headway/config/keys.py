@@ -47,7 +47,8 @@ class Keys:
                 tail = tail.partition(".")[2]
                 self._tails.setdefault(tail, []).append(key)
         guide = (*recipe.aliases, *recipe.ignored)
-        self._groups = {name[:end] for name in guide for end in range(len(name)) if name[end] == "."}
+        self.groups = {name[:end] for name in guide for end in range(len(name)) if name[end] == "."}
+        """Tables in which guide keys are written (`data` of `data.batch_size`)."""
 
     def find(self, name: str, *, is_table: bool = False) -> Match:
         """Return what a name means: the key itself, a guide's name, a field of the recipe, a tail only one key has."""
@@ -59,7 +60,7 @@ class Keys:
             return Match("value", self.recipe.aliases[name], alias=name)
         if name in self.recipe.ignored:
             return Match("ignored", self.recipe.ignored[name], alias=name)
-        if is_table and name in self._groups:
+        if is_table and name in self.groups:
             return Match("group", name)
         if f"task.{name}" in self.values:
             return Match("value", f"task.{name}")
@@ -77,6 +78,13 @@ class Keys:
         folded = name.replace("-", "_").casefold()
         known = (*self.values, *self.sections, *self._tails, *self.recipe.aliases, *self.recipe.ignored)
         return next((spelt for spelt in known if spelt.casefold() == folded), name)
+
+    def names_of(self, key: str) -> tuple[str, ...]:
+        """Return every name that means a key: dotted, as short as it is unique, and the guide's own."""
+        short = [name for name, owners in self._tails.items() if owners == [key]]
+        ours = [key.removeprefix("task.")] if key.startswith("task.") else []
+        guide = [alias for alias, target in self.recipe.aliases.items() if target == key]
+        return tuple(dict.fromkeys(name for name in (key, *short, *ours, *guide) if self.find(name).key == key))
 
     def suggest(self, name: str) -> tuple[str, ...]:
         """Return the keys nearest to a misspelt one, nearest first."""

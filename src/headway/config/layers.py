@@ -85,8 +85,7 @@ class Layers:
 
     def _add_table(self, layer: _Layer, prefix: str, table: dict[str, Entry], file: Place) -> None:
         for name, entry in table.items():
-            place = replace(file, line=entry.line, column=entry.column)
-            self._add_one(layer, f"{prefix}{name}", entry.node, place)
+            self._add_one(layer, f"{prefix}{name}", entry.node, _inside(file, entry))
 
     def _add_one(self, layer: _Layer, name: str, node: Node, place: Place) -> None:
         match = self._keys.find(name, is_table=isinstance(node.value, dict))
@@ -134,7 +133,7 @@ class Layers:
         found = False
         if isinstance(node.value, dict):
             for inner, entry in node.value.items():
-                at = replace(place, line=entry.line, column=entry.column)
+                at = _inside(place, entry)
                 # A table's own keys are looked up one by one later; what no table holds is looked at here.
                 if self._keys.find(name, is_table=True).kind not in ("section", "group"):
                     found |= self._refuse_secrets(f"{name}.{inner}", entry.node, at)
@@ -172,6 +171,11 @@ class _Layer:
     def __init__(self, may_repeat: bool = False) -> None:
         self.settings: dict[str, Setting] = {}
         self.may_repeat = may_repeat
+
+
+def _inside(place: Place, entry: Entry) -> Place:
+    """Return the place of a table's entry: its own line in a file; a word or a variable stays the place it is."""
+    return place if place.form in ("words", "variable") else replace(place, line=entry.line, column=entry.column)
 
 
 def _value_place(place: Place, node: Node) -> Place:

@@ -150,7 +150,8 @@ def _early_value(key: str, tree: Node, path: Path | None, words: list[Word]) -> 
             return (word.text if word.text not in ("", "null", "none", "~") else None), word.place
     entry = tree.value.get(key) if isinstance(tree.value, dict) else None
     if entry is not None and path is not None and isinstance(entry.node.value, str):
-        return entry.node.value, _file_place(path, entry)
+        text = entry.node.value
+        return (None if text in ("none", "None") else text), _file_place(path, entry)
     return None, DEFAULT
 
 

@@ -34,6 +34,8 @@ class Place:
 
 
 COMMAND_LINE = Place(2, "command line")
+RECIPE_LAYER = 3
+"""Of recipes and their presets."""
 DEFAULT = Place(9, "default")
 
 

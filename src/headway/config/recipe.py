@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from headway.config.schema import RunConfig, Section
@@ -73,3 +75,15 @@ class Recipe:
     """Keys of the section that change a step's speed, to values worth trying, from the section and `cpu` or `cuda`."""
     task_mindspore: str | None = None
     """Module that holds `make_task(config)` for MindSpore's engine, where the recipe has one."""
+    folder: Path | None = None
+    """Folder of its code; filled in where the recipe is found by name."""
+
+    @property
+    def code_id(self) -> str:
+        """Fingerprint of its Python files: what was measured or traced with other code says nothing about this one."""
+        digest = hashlib.sha256(self.name.encode())
+        if self.folder is not None:
+            for path in sorted(self.folder.rglob("*.py")):
+                digest.update(f"{path.relative_to(self.folder)}\0{path.stat().st_size}\0".encode())
+                digest.update(path.read_bytes())
+        return digest.hexdigest()[:16]

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
 from headway.config.describe import describe_fields
+from headway.config.paths import PathText
 
 Count = Annotated[int, Field(ge=1)]
 Whole = Annotated[int, Field(ge=0)]
@@ -202,7 +203,7 @@ class LaunchConfig(Section):
 class EnvConfig(Section):
     """The interpreter of the ranks."""
 
-    python: str | None = None
+    python: PathText | None = None
     """Python of the ranks, when the framework lives in another environment; none: this one."""
 
 
@@ -215,7 +216,7 @@ class RunConfig(Section):
     """Preset of the recipe this config starts from."""
     name: Annotated[str, Field(max_length=80, pattern=r"^[\w.+-]*$")] | None = None
     """Name of the run in its folder name; none: the recipe's."""
-    out: str = "runs"
+    out: PathText = "runs"
     """Folder that holds the run directories."""
     lang: Literal["auto", "en", "zh"] = "auto"
     """Language of messages; auto: from the locale."""

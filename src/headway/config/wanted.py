@@ -12,6 +12,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from headway.config.paths import IsPath
 from headway.config.problems import Phrase
 
 _NAMES: dict[object, str] = {bool: "bool", int: "int", float: "float", str: "text", type(None): "null"}
@@ -27,6 +28,8 @@ class Wanted:
     """Values of a Literal."""
     bounds: list[str] = field(default_factory=list)
     """Like `>= 1`, of the kind before them."""
+    is_path: bool = False
+    """Names a file or a folder."""
 
     def takes(self, kind: str) -> bool:
         """Say whether values of this kind pass."""
@@ -93,6 +96,7 @@ def _add(annotation: Any, metadata: Iterable[object], wanted: Wanted) -> None:
             wanted.kinds.append(kind)
         if kind in ("int", "float"):
             wanted.bounds.extend(bound for bound in _bounds(metadata) if bound not in wanted.bounds)
+        wanted.is_path |= any(isinstance(item, IsPath) for item in metadata)
 
 
 def _kind(annotation: Any, origin: Any) -> str:

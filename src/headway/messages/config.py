@@ -84,6 +84,12 @@ TEXTS: dict[str, Text] = {
         en_hint=_EXPLAIN_EN,
         zh_hint=_EXPLAIN_ZH,
     ),
+    "config/path-literal": Text(
+        en="{key} is {got}: a part of it would become a folder of that very name",
+        zh="{key} 的值是 {got}：其中一部分会被原样当作目录名",
+        en_hint="write the path in full; only ~ and $HOME at its start are replaced",
+        zh_hint="写出完整路径；只有开头的 ~ 和 $HOME 会被替换",
+    ),
     "config/quoted": Text(
         en="{key} is the text {got}, but must be {wanted}",
         zh="{key} 的值是字符串 {got}，必须是{wanted}",

@@ -63,7 +63,7 @@ def fingerprint(plan: Plan, config: RunConfig, machine: MachineReport) -> str:
     values = config.model_dump(mode="json")
     gpus = sorted({gpu.name or "" for gpu in machine.gpus if gpu.physical in plan.gpus})
     facts = {
-        "recipe": config.recipe,
+        "recipe": plan.code_id or config.recipe,
         "sections": {name: values.get(name) for name in _SECTIONS},
         "precision": plan.precision,
         "compile": config.train.compile,

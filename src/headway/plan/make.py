@@ -90,6 +90,7 @@ def make_plan(loaded: Loaded, machine: MachineReport, recipe: Recipe, *, before:
         ),
         gpu_uuids=uuids if len(uuids) == len(layout.gpus) else (),
         epoch_samples=in_epoch,
+        code_id=recipe.code_id,
     )
     return replace(plan, rows=list_rows(plan, config, origins, machine=machine, wish=wish, length=length, kept=kept))
 

@@ -66,6 +66,8 @@ class Plan:
     """The same GPUs by name, for CUDA_VISIBLE_DEVICES; empty where the driver does not tell."""
     epoch_samples: int | None = None
     """Samples of one pass over the training set, where they can be counted."""
+    code_id: str = ""
+    """Fingerprint of the recipe's code; what was traced or measured with other code does not count for this plan."""
     forecast: Mapping[str, Any] | None = None
     """Memory and time as foreseen (`Forecast.to_json`); none: nothing is known of the model yet."""
 

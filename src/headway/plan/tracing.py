@@ -154,7 +154,7 @@ def _place(recipe: str, config: Mapping[str, Any], plan: Plan, micro_batches: Se
     from headway import __version__
 
     facts = {
-        "recipe": recipe,
+        "recipe": plan.code_id or recipe,
         "config": {name: config.get(name) for name in _PARTS},
         "device": plan.device,
         "precision": plan.precision,

@@ -38,8 +38,9 @@ def find_recipe(name_or_folder: str) -> Recipe:
     """Return the recipe of a built-in name or of a folder."""
     module = RECIPES.get(name_or_folder)
     if module is not None:
-        recipe: Recipe = importlib.import_module(module).RECIPE
-        return recipe
+        found = importlib.import_module(module)
+        recipe: Recipe = found.RECIPE
+        return replace(recipe, folder=Path(str(found.__file__)).parent)
     folder = Path(name_or_folder).expanduser()
     if folder.is_dir():
         return _load_folder(folder.resolve())
@@ -65,7 +66,7 @@ def _load_folder(folder: Path) -> Recipe:
     prepare = f"{package}.{recipe.prepare}" if _is_own(folder, recipe.prepare) else recipe.prepare
     # A fresh process does not know the package yet, so its modules cannot be preloaded by name.
     preload = tuple(name for name in recipe.preload if not _is_own(folder, name))
-    return replace(recipe, task=f"{package}.task", prepare=prepare, preload=preload)
+    return replace(recipe, task=f"{package}.task", prepare=prepare, preload=preload, folder=folder)
 
 
 def _is_own(folder: Path, module: str | None) -> bool:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 
+import jsonschema
 import pytest
 from click.testing import CliRunner
+from ruamel.yaml import YAML
 
 import headway.cli.config as commands
 from headway.config import explain, load_config, schema_json
 from headway.errors import ConfigError
 from headway.messages import set_language
+from headway.recipes import RECIPES, find_recipe
 
 
 @pytest.fixture
@@ -81,6 +85,43 @@ def test_the_schema_describes_every_key_and_takes_the_resolved_config(recipe, wo
     assert json.loads(json.dumps(schema)) == schema
     refs = {word for word in json.dumps(schema).split('"') if word.startswith("#/$defs/")}
     assert {ref.removeprefix("#/$defs/") for ref in refs} <= set(schema["$defs"])
+
+
+ODD_FILES = (
+    "device_batch_size: 4\n",
+    "data: {batch_size: 4}\n",
+    "max_depth: 3\n",
+    "depth: 3\n",
+    "batch.per_device: 4\n",
+    "task: {model.width: 9}\n",
+    "model: {width: 9}\n",
+    "use_wandb: true\n",
+    "preset: none\nname: none\nbatch: {total: none}\n",
+    "parallel: {gpus: [0, 1]}\n",
+)
+
+
+@pytest.mark.parametrize("text", ODD_FILES)
+def test_the_schema_takes_what_the_loader_takes(text, recipe, load):
+    load("a.yaml", text)
+    jsonschema.validate(YAML(typ="safe").load(text), schema_json(recipe))
+
+
+@pytest.mark.parametrize("text", ["depht: 3\n", "batch: {totl: 4}\n", "depth: many\n", "device_batch_size: 0\n"])
+def test_the_schema_refuses_what_the_loader_refuses(text, recipe, refuse):
+    refuse("a.yaml", text)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(YAML(typ="safe").load(text), schema_json(recipe))
+
+
+@pytest.mark.parametrize("name", sorted(RECIPES))
+def test_every_name_of_every_recipe_is_in_its_schema(name):
+    found = find_recipe(name)
+    schema = schema_json(found)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    patterns = [re.compile(pattern) for pattern in schema["patternProperties"]]
+    for alias in (*found.aliases, *found.ignored):
+        assert alias in schema["properties"] or any(one.search(alias) for one in patterns), alias
 
 
 def test_show_prints_a_config_that_can_be_run_again(run, write, recipe, words):

@@ -43,6 +43,17 @@ def test_the_preset_of_the_highest_layer_counts(load, words):
     assert words("preset=null", HEADWAY_SET_PRESET="balanced").config.task.depth == 4
 
 
+def test_a_table_on_the_command_line_is_of_the_command_line(load, words):
+    loaded = load("a.yaml", "train: {steps: 9}\n", "train={samples: 64}")
+    assert loaded.origins["train.samples"] == "command line"
+    assert words(HEADWAY_SET_TRAIN="{samples: 64}").origins["train.samples"] == "environment HEADWAY_SET_TRAIN"
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.toml", 'preset = "none"\n'), ("a.yaml", "preset: none\n")])
+def test_the_word_none_in_a_file_is_no_preset(load, name, text):
+    assert load(name, text).config.preset is None
+
+
 def test_a_preset_that_is_not_there_is_refused_with_those_that_are(refuse):
     error = refuse("a.yaml", "preset: balancd")
     assert _only(error) == ("a.yaml:1:9", "config/no-preset")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from fakes.machines import machine
 from headway.config import load_config
 from headway.plan import Sighting, expect, fingerprint, look_ahead, make_plan, recall, remember
+from headway.plan.tracing import _place
 from headway.recipes import find_recipe
 
 
@@ -70,6 +73,19 @@ def test_another_model_or_arithmetic_is_another_step():
         loaded, plan = planned(*words)
         names.add(fingerprint(plan, loaded.config, machine()))
     assert len(names) == 5
+
+
+def test_other_code_in_a_recipe_of_ones_own_is_another_step(tmp_path):
+    names = {}
+    for place in ("a/own", "b/own", "c/own"):
+        shutil.copytree(Path(__file__).parents[2] / "fakes" / "tiny", tmp_path / place)
+    (tmp_path / "b/own/task.py").write_text("# another model\n")
+    for place in ("a/own", "b/own", "c/own"):
+        loaded = load_config(str(tmp_path / place), recipe=find_recipe, overrides=[], environ={})
+        plan = make_plan(loaded, machine(), loaded.recipe)
+        names[place[0]] = fingerprint(plan, loaded.config, machine()), _place("own", {}, plan, (1, 2))
+    assert names["a"] == names["c"]
+    assert names["a"][0] != names["b"][0] and names["a"][1] != names["b"][1]
 
 
 def test_the_plan_tells_time_by_earlier_runs_and_says_so(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from headway.config import Count, Section, Share, Whole
+from headway.config import Count, PathText, Section, Share, Whole
 from headway.errors import ConfigError
 
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -21,7 +21,7 @@ class AtlasSection(Section):
     """Do not train VGGT."""
     freeze_lang_encoder: bool = True
     """Do not train the language encoder."""
-    vggt_checkpoint: str | None = None
+    vggt_checkpoint: PathText | None = None
     """File or folder with VGGT's safetensors weights, or a hub name that is in the local hub cache; none: built in."""
     lang_encoder_name: str | None = None
     """Folder of a transformer in the hub's format, or a hub name that is in the local hub cache; none: built in."""
@@ -83,9 +83,9 @@ class AtlasSection(Section):
     """Loss of the six numbers of the pose."""
     gripper_loss_type: Literal["l1", "bce"] = "l1"
     """Loss of the gripper."""
-    data_dir: str = "~/.cache/headway/atlas/dataset"
+    data_dir: PathText = "~/.cache/headway/atlas/dataset"
     """Folder with train/episode_000000 and so on, or with LIBERO's *.hdf5 files."""
-    cache_dir: str = "~/.cache/headway/atlas"
+    cache_dir: PathText = "~/.cache/headway/atlas"
     """Folder for the index and the features made from the data."""
     synthetic: bool = False
     """Where data_dir has no episodes, make a small synthetic set instead of stopping."""

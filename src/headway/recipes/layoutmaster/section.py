@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from headway.config import Count, Positive, Section, Share, Whole
+from headway.config import Count, PathText, Positive, Section, Share, Whole
 from headway.errors import ConfigError
 
 STATE_DIM = 6
@@ -58,11 +58,11 @@ class LayoutMasterSection(Section):
     """What looks at the images; all but clip have no weights of their own to load."""
     visual_dim: Count = 768
     """Width of the image features."""
-    backbone_path: str | None = None
+    backbone_path: PathText | None = None
     """Folder with config.json and model.safetensors of a CLIP model, for `clip`."""
     freeze_visual: bool = True
     """Leave the backbone as it is; false: train it with the rest."""
-    data_dir: str = "~/.cache/headway/layoutmaster"
+    data_dir: PathText = "~/.cache/headway/layoutmaster"
     """Folder with one directory a poster (the guide's data-action_head)."""
     synthetic: bool = False
     """Where data_dir has no posters, make small synthetic ones instead of stopping."""
@@ -137,7 +137,7 @@ class PredictOptions(Section):
 
     num_samples: Count = 10
     """Held-out posters to lay out."""
-    poster_dir: str = ""
+    poster_dir: PathText = ""
     """One poster's folder instead; empty: held-out posters."""
     steps: Whole = 0
     """DDIM steps; 0: task.num_steps."""

@@ -6,7 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from headway.config import Count, Positive, Section, Whole
+from headway.config import Count, PathText, Positive, Section, Whole
 from headway.errors import ConfigError
 
 NUM_SPECIALS = 9
@@ -43,7 +43,7 @@ class NanochatSection(Section):
     """Muon rate of the matrices inside the blocks."""
     wte_bf16: bool = False
     """Keep the token embedding itself in bf16, as the original does; saves 2 bytes a weight and loses small updates."""
-    data_dir: str = "~/.cache/headway/nanochat"
+    data_dir: PathText = "~/.cache/headway/nanochat"
     """Folder that holds base_data/shard_00000.parquet and so on; what is made from them goes beside."""
     synthetic: bool = False
     """Where data_dir has no shards, make small synthetic ones instead of stopping."""

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from headway.config import Count, Positive, Section, Share, Whole
+from headway.config import Count, PathText, Positive, Section, Share, Whole
 from headway.errors import ConfigError
 
 Adaptor = Annotated[str, Field(pattern=r"^(linear|mlp[1-9]\d?x_gelu)$")]
@@ -41,7 +41,7 @@ class RolloutSection(Section):
     """Steps after which the environment ends an episode whatever was asked for (LIBERO's simulator: 1000)."""
     record_video: bool = False
     """Write the first episode of each task of a trial as a GIF."""
-    video_dir: str = "videos"
+    video_dir: PathText = "videos"
     """Folder of a trial's videos."""
 
     @property
@@ -92,13 +92,13 @@ class RdtSection(Section):
     """Network between the pictures' tokens and the transformer."""
     state_adaptor: Adaptor = "mlp3x_gelu"
     """Network between state and action vectors and the transformer; both share it."""
-    vision_encoder: str = "patches"
+    vision_encoder: PathText = "patches"
     """Frozen picture encoder: `patches` (built in), or the folder of a SigLIP model (needs transformers)."""
-    text_encoder: str = "words"
+    text_encoder: PathText = "words"
     """Frozen sentence encoder: `words` (built in), or the folder of a T5 model (needs transformers)."""
-    lang_embed: str | None = None
+    lang_embed: PathText | None = None
     """A safetensors file with one tensor a sentence, made beforehand; then no text encoder is loaded."""
-    pretrained: str | None = None
+    pretrained: PathText | None = None
     """Weights to start from: a safetensors file with the published names, or a folder that holds model.safetensors."""
     num_train_timesteps: Annotated[int, Field(ge=2)] = 1000
     """Noise levels of the diffusion (squared cosine); the model always predicts the clean chunk."""
@@ -114,7 +114,7 @@ class RdtSection(Section):
     """Radians the arm turns for an action of 1."""
     control_hz: Positive = 20.0
     """Actions a second."""
-    data_dir: str = "~/.cache/headway/rdt"
+    data_dir: PathText = "~/.cache/headway/rdt"
     """Folder with one <TASK>_demo.hdf5 a task, as LIBERO publishes them."""
     synthetic: bool = False
     """Where data_dir has no demonstrations, make small ones with two scripted tasks instead of stopping."""
@@ -190,7 +190,7 @@ class PredictOptions(Section):
     """Actions carried out before the next chunk is drawn; none: task.rollout.exec_horizon."""
     record_video: bool = True
     """Write every episode as a GIF."""
-    video_output_dir: str | None = None
+    video_output_dir: PathText | None = None
     """Folder of the videos; none: the folder of predictions."""
     seed: Whole = 1
     """Seed of the scenes and of the draws; demonstrations and trials have seeds of their own."""

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from headway.config import Count, Positive, Section, Share, Whole
+from headway.config import Count, PathText, Positive, Section, Share, Whole
 from headway.errors import ConfigError
 
 Memory = Annotated[str, Field(pattern=r"^\d+(\.\d+)?(GB|MB)$")]
@@ -28,19 +28,19 @@ class TfnetSection(Section):
 
     framework: Literal["mindspore", "torch"] = "mindspore"
     """What the ranks train with; checkpoints of both are the same."""
-    data_dir: str = "~/.cache/headway/tfnet"
+    data_dir: PathText = "~/.cache/headway/tfnet"
     """Folder CE-CSL with video/{train,dev,test}/<signer>/<number> and label/{train,dev,test}.csv."""
-    train_data_path: str | None = None
+    train_data_path: PathText | None = None
     """Folder of the training clips; none: video/train of data_dir."""
-    valid_data_path: str | None = None
+    valid_data_path: PathText | None = None
     """Folder of the validation clips; none: video/dev of data_dir."""
-    test_data_path: str | None = None
+    test_data_path: PathText | None = None
     """Folder of the test clips; none: video/test of data_dir."""
-    train_label_path: str | None = None
+    train_label_path: PathText | None = None
     """Training labels; none: label/train.csv of data_dir."""
-    valid_label_path: str | None = None
+    valid_label_path: PathText | None = None
     """Validation labels; none: label/dev.csv of data_dir."""
-    test_label_path: str | None = None
+    test_label_path: PathText | None = None
     """Test labels; none: label/test.csv of data_dir."""
     synthetic: bool = False
     """Where data_dir has no labels, make a small synthetic set in the same layout instead of stopping."""
@@ -164,7 +164,7 @@ def framework_of(section: Any) -> str:
 class PredictOptions(Section):
     """What `headway predict` may ask of a trained model."""
 
-    clip: str = ""
+    clip: PathText = ""
     """Folder of frames or video file; empty: clips of the test set."""
     split: Literal["dev", "test"] = "test"
     """Where clips come from when none is named."""
