@@ -95,6 +95,19 @@ def test_the_child_says_why_it_cannot(tmp_path):
     assert json.loads(done.stdout)["trouble"] == "recipes/unknown"
 
 
+@pytest.mark.parametrize("recipe", ["nanochat", "rdt"])
+def test_a_step_that_recomputes_its_blocks_is_traced_as_a_gpu_runs_it(recipe):
+    traced = {}
+    for again in ("false", "true"):
+        words = [f"recipe={recipe}", f"train.activation_checkpoint={again}", "train.precision=bf16"]
+        loaded = load_config(None, recipe=find_recipe, overrides=words, environ={})
+        plan = make_plan(loaded, machine(four_4090()[:1]), loaded.recipe)
+        job = {"recipe": recipe, "config": loaded.config.model_dump(mode="json"), "plan": plan.to_json()}
+        traced[again] = trace_step(job, 16)
+    assert traced["true"]["flops"] > 1.1 * traced["false"]["flops"]
+    assert traced["true"]["peaks"]["pass"]["activations"] <= traced["false"]["peaks"]["pass"]["activations"]
+
+
 def plan_rdt(*words: str):
     overrides = ["recipe=rdt", "preset=rdt-170m", "task.depth=4", "task.num_heads=8", *words]
     loaded = load_config(None, recipe=find_recipe, overrides=overrides, environ={})

@@ -45,17 +45,27 @@ _UNTRACEABLE = (DataDependentOutputException, DynamicOutputShapeException, Unsup
 
 
 @contextmanager
-def _arithmetic(plan: Plan) -> Iterator[None]:
-    """Run forward in the plan's compute type, cast as its device casts."""
-    device = torch.device("cpu")
+def _as_device(plan: Plan) -> Iterator[None]:
+    """Run and cast as the plan's device does. Around backward too: there checkpointed blocks run forward again."""
     with ExitStack() as stack:
         stack.enter_context(StandIns())
         if plan.device == "cuda":
             stack.enter_context(CudaCasts())
-        # fp16 has no CPU autocast everywhere; bf16 is as wide.
-        name = "bf16" if plan.precision == "fp16" else plan.precision
-        stack.enter_context(Precision(name, device).context())
         yield
+
+
+def _run_backward(total: Tensor) -> None:
+    """Run backward with the function modes on: `Tensor.backward` is a function that they see, and until it returns
+    they are off, so that a checkpointed block would be recomputed without them and save other tensors than before.
+    """
+    torch.autograd.graph._engine_run_backward(
+        (total,), (torch.ones_like(total),), False, False, (), allow_unreachable=True, accumulate_grad=True
+    )
+
+
+def _precision(plan: Plan) -> Precision:
+    # fp16 has no CPU autocast everywhere; bf16 is as wide.
+    return Precision("bf16" if plan.precision == "fp16" else plan.precision, torch.device("cpu"))
 
 
 def trace_step(stored: Mapping[str, Any], micro_batch: int) -> dict[str, Any]:
@@ -89,10 +99,11 @@ def trace_step(stored: Mapping[str, Any], micro_batch: int) -> dict[str, Any]:
         tracker.begin()
         set_train_mode(task, model)
         tracker.phase = "activations"
-        with _arithmetic(plan):
-            loss = task.loss(model, moved)
-        tracker.phase = "backward"
-        loss.total.backward()
+        with _as_device(plan):
+            with _precision(plan).context():
+                loss = task.loss(model, moved)
+            tracker.phase = "backward"
+            _run_backward(loss.total)
         passed, flops = tracker.moved, tracker.flops
         del loss
         peaks = {"pass": _take_peak(tracker)}
@@ -154,7 +165,8 @@ def _evaluate(
                 stack.enter_context(ema.applied())
             tracker.phase = "evaluation"
             stack.enter_context(torch.no_grad())
-            stack.enter_context(_arithmetic(plan))
+            stack.enter_context(_as_device(plan))
+            stack.enter_context(_precision(plan).context())
             task.measures(model, batch)
     except (*_UNTRACEABLE, HeadwayError, OSError):  # measures may read data that is not prepared yet
         return False
@@ -192,11 +204,12 @@ def answer(question: Mapping[str, Any]) -> dict[str, Any]:
         traces = [trace_step(question["job"], size) for size in question["micro_batches"]]
     except HeadwayError as error:
         return {"schema": "trace/1", "trouble": error.code, "text": str(error)}
-    except (DataDependentOutputException, DynamicOutputShapeException, UnsupportedOperatorException) as error:
+    except Exception as error:  # border: whatever a model raises on fake tensors is the answer
         place = traceback.extract_tb(error.__traceback__)
-        ours = [frame for frame in place if "headway" in frame.filename and not frame.filename.endswith("trace.py")]
+        ours = [frame for frame in place if "torch" not in frame.filename and not frame.filename.endswith("trace.py")]
         where = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else "n/a"
-        return {"schema": "trace/1", "trouble": "plan/trace-failed", "text": str(error), "where": where}
+        text = f"{type(error).__name__}: {error}"
+        return {"schema": "trace/1", "trouble": "plan/trace-failed", "text": text, "where": where}
     return {"schema": "trace/1", "torch": torch.__version__, "traces": traces}
 
 
