@@ -10,7 +10,8 @@ def size(num_bytes: float | None) -> str:
     if num_bytes is None:
         return "n/a"
     for name, step in _BYTE_STEPS:
-        if abs(num_bytes) >= step:
+        # What would round to 1024.0 of a unit is 1.0 of the next.
+        if abs(num_bytes) >= step * 1023.95 / 1024:
             return f"{num_bytes / step:.1f} {name}"
     return f"{num_bytes:.0f} B"
 
@@ -19,9 +20,9 @@ def duration(seconds: float | None) -> str:
     """Return seconds as text: `850 ms`, `12.4 s`, `3:05`, `2:03:05`, `3 d 4:05`."""
     if seconds is None:
         return "n/a"
-    if seconds < 1:
+    if seconds < 0.9995:
         return f"{seconds * 1000:.0f} ms"
-    if seconds < 60:
+    if seconds < 59.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
@@ -43,6 +44,6 @@ def short(number: float | None) -> str:
     if number is None:
         return "n/a"
     for letter, step in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if abs(number) >= step:
+        if abs(number) >= 0.9995 * step:
             return f"{number / step:.3g}{letter}"
     return f"{number:.3g}"

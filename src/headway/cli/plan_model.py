@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import click
@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from headway.errors import PlanError
-from headway.machine import MachineReport, find_machine
+from headway.machine import MachineReport, find_machine, wished_devices
 from headway.messages import say
 from headway.plan import list_holders
 from headway.plan.public import NamedForecast, find_named, foresee_named, largest_batch, other_ways, read_settings
@@ -24,6 +24,8 @@ def plan_model(name: str, words: Sequence[str], *, record: Path | None, wanted: 
     model = find_named(name)
     settings = read_settings(words, model)
     machine = find_machine(Path(), record=record, wanted=wanted)
+    if wanted is not None:
+        machine = replace(machine, gpus=wished_devices(wanted))
     found = foresee_named(model, settings, machine)
     if as_json:
         out = {**found.to_json(), "largest_batch": largest_batch(found, machine)}

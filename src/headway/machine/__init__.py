@@ -26,7 +26,15 @@ from headway.machine.record import Finding, Framework, Gpu, GpuHealth, GpuProces
 from headway.machine.recorded import gpus_of, judge_dump
 from headway.machine.smi import SmiDriver, parse_smi
 from headway.machine.smoke import RankAnswer, RankRunner, judge_answers, try_ranks
-from headway.machine.standin import find_machine, make_machine, read_stand_in, stand_in, values_of, with_findings
+from headway.machine.standin import (
+    find_machine,
+    make_machine,
+    read_stand_in,
+    stand_in,
+    values_of,
+    wished_devices,
+    with_findings,
+)
 
 __all__ = [
     "Dump",
@@ -75,6 +83,7 @@ __all__ = [
     "try_mindspore",
     "try_ranks",
     "values_of",
+    "wished_devices",
     "with_findings",
     "with_mindspore",
 ]

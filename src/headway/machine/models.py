@@ -14,6 +14,10 @@ from headway.machine.record import Gpu
 
 _MAKERS = re.compile(r"\b(?:nvidia|geforce|tesla|quadro|amd|instinct|huawei|generation|gpu|graphics|device)\b")
 _FORMS = ("pcie", "sxm", "nvl", "laptop", "max-q")
+_STATED_SIZE = re.compile(r"-?\b(\d{1,3})-?g(?:i?b)?$")
+"""Memory at the end of a wish: `80G`, `80GB`, `-24gib`."""
+_SIZE_SLACK = 0.1
+"""Share by which the memory a framework sees may differ from the one a card is sold with."""
 _WANTED = re.compile(r"\s*(?:(\d{1,4})\s*[x×*]\s*)?(\S.*?)\s*")
 
 
@@ -46,6 +50,8 @@ class GpuModel:
     p2p: bool | None = None
     """Whether GPUs may read each other's memory over PCIe."""
     power_w: float | None = None
+    devices: int = 1
+    """Devices a framework sees in one board; the numbers are of one of them."""
 
     @property
     def compute_capability(self) -> tuple[int, int] | None:
@@ -140,14 +146,34 @@ def parse_wanted(text: str) -> tuple[int, GpuModel]:
     found = _WANTED.fullmatch(text)
     count, name = (int(found[1] or 1), found[2]) if found else (1, text)
     key = re.sub(r"[\s_]+", "-", name.strip().lower())
-    by_alias = {alias: model for model in reversed(gpu_models()) for alias in model.aliases}
-    model = by_alias.get(key) or by_alias.get(key.replace("-", "")) or find_model(name)
-    if model is None:
-        near = get_close_matches(key, by_alias, n=3, cutoff=0.4) or ["h100", "a100", "4090"]
+    stated = _STATED_SIZE.search(key)
+    models = _named(key) or (_named(key[: stated.start()]) if stated else []) or _by_driver_name(name)
+    if not models:
+        aliases = [alias for model in gpu_models() for alias in model.aliases]
+        near = get_close_matches(key, aliases, n=3, cutoff=0.4) or ["h100", "a100", "4090"]
         raise UsageError("machine/on-unknown", given=text, near=", ".join(f"{max(count, 1)}x{one}" for one in near))
     if count < 1:
         raise UsageError("machine/on-none", given=text)
-    return count, model
+    if stated is None:
+        return count, models[0]
+    fitting = [model for model in models if abs(model.memory_gib / float(stated[1]) - 1) < _SIZE_SLACK]
+    if not fitting:
+        known = ", ".join(f"{count}x{model.aliases[0]} ({model.memory_gib:g} GiB)" for model in models)
+        raise UsageError("machine/on-size", given=text, stated=stated[1], known=known)
+    return count, fitting[0]
+
+
+def _named(key: str) -> list[GpuModel]:
+    """Return the model with this alias, and after it its sisters with other memory."""
+    models = gpu_models()
+    named = [model for model in models if {key, key.replace("-", "")} & set(model.aliases)]
+    sisters = [model for model in models if named and _key(_words(model.name)) == _key(_words(named[0].name))]
+    return list(dict.fromkeys([*named, *sisters]))
+
+
+def _by_driver_name(name: str) -> list[GpuModel]:
+    model = find_model(name)
+    return [model] if model else []
 
 
 def make_gpus(count: int, model: GpuModel) -> tuple[Gpu, ...]:
@@ -164,5 +190,5 @@ def make_gpus(count: int, model: GpuModel) -> tuple[Gpu, ...]:
             capability=model.compute_capability,
             utilisation=0,
         )
-        for index in range(count)
+        for index in range(count * model.devices)
     )

@@ -17,7 +17,7 @@ from headway.machine.findings import judge_machine, sort_findings
 from headway.machine.inspect import inspect_machine
 from headway.machine.judge_npus import npus_from
 from headway.machine.models import make_gpus, parse_wanted
-from headway.machine.record import Finding, Framework, MachineReport
+from headway.machine.record import Finding, Framework, Gpu, MachineReport
 from headway.machine.recorded import driver_of, gpus_of, judge_dump
 from headway.units import size
 
@@ -96,7 +96,7 @@ def read_stand_in(
 def make_machine(wanted: str, here: MachineReport, config: RunConfig | None = None) -> MachineReport:
     """Return this machine with other GPUs, `8xH20`: idle, healthy, and with a torch that can use them."""
     count, model = parse_wanted(wanted)
-    memory = int(_MEMORY_SHARE * count * model.memory_gib * (1 << 30))
+    memory = int(_MEMORY_SHARE * count * model.devices * model.memory_gib * (1 << 30))
     report = replace(
         here,
         stands_in=f"{count} × {model.name}",
@@ -122,6 +122,11 @@ def make_machine(wanted: str, here: MachineReport, config: RunConfig | None = No
     facts = {"source": report.stands_in or "n/a", "cores": str(report.cores), "memory": size(report.memory_bytes)}
     wished = Finding(code="machine/wished", level="note", facts=facts)
     return replace(report, findings=sort_findings((wished, *judge_machine(report, config))))
+
+
+def wished_devices(wanted: str) -> tuple[Gpu, ...]:
+    """Return the devices of a wish, NPUs too: a formula asks for their memory and rates, not for CUDA."""
+    return make_gpus(*parse_wanted(wanted))
 
 
 def _judge(report: MachineReport, config: RunConfig | None, more: tuple[Finding, ...]) -> tuple[Finding, ...]:

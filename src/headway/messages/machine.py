@@ -807,6 +807,12 @@ TEXTS: dict[str, Text] = {
         en_hint="the nearest: {near}",
         zh_hint="最接近的：{near}",
     ),
+    "machine/on-size": Text(
+        en="--on {given}: there is no such card with {stated} GB",
+        zh="--on {given}：没有 {stated} GB 显存的这种卡",
+        en_hint="choose one of: {known}",
+        zh_hint="可选：{known}",
+    ),
     "machine/on-none": Text(
         en="--on {given} asks for no GPU at all",
         zh="--on {given} 一个 GPU 也没有要",

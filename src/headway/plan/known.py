@@ -142,7 +142,9 @@ DECODERS: dict[str, Decoder] = {
     "bloom-3b": _gpt2(30, 2560, 32, vocab=250880),
     "bloom-7b1": _gpt2(30, 4096, 32, vocab=250880),
 }
-_DROPPED = re.compile(r"-(instruct|it|chat|base|hf|deduped|v0\.\d|\d+k)(?=-|$)|-1\.3-?b$|-step.*$|-intermediate.*$")
+_DROPPED = re.compile(
+    r"-(instruct|it|chat|base|hf|deduped|v0\.\d|\d+k)(?=-|$)|(?<=phi-1\.5)-1\.3-?b$|-step.*$|-intermediate.*$"
+)
 
 
 def find_decoder(name: str) -> Decoder | None:

@@ -211,6 +211,37 @@ def test_every_model_has_a_name_of_its_own_and_is_found_by_its_aliases():
         assert {parse_wanted(alias)[1].vendor for alias in model.aliases} == {model.vendor}
 
 
+@pytest.mark.parametrize(
+    ("wish", "name", "devices"),
+    [
+        ("8xA100-80G", "A100 SXM4 80GB", 8),
+        ("8xA100-40GB", "A100 SXM4 40GB", 8),
+        ("8xH20-96G", "H20 96GB", 8),
+        ("8xH20-141GB", "H20 141GB", 8),
+        ("1x3060-12GB", "GeForce RTX 3060 12GB", 1),
+        ("2x4090-24GB", "GeForce RTX 4090", 2),
+        ("2x4090 48G", "GeForce RTX 4090 48GB (modified)", 2),
+        ("v100-32g", "Tesla V100 SXM2 32GB", 1),
+        ("4xMI250X", "Instinct MI250X", 8),
+        ("8x910B", "Ascend 910B (64GB)", 8),
+    ],
+)
+def test_a_wish_may_state_the_memory_of_the_card(wish, name, devices):
+    from headway.machine.models import parse_wanted
+
+    count, model = parse_wanted(wish)
+    assert (model.name, count * model.devices) == (name, devices)
+
+
+@pytest.mark.parametrize("wish", ["8xH20-80GB", "1x4090-80G", "2xA100-24GB"])
+def test_a_card_is_refused_with_a_memory_it_was_never_made_with(wish):
+    from headway.machine.models import parse_wanted
+
+    with pytest.raises(UsageError) as refused:
+        parse_wanted(wish)
+    assert refused.value.code == "machine/on-size"
+
+
 def test_memory_and_room_of_a_recorded_machine_take_the_place_of_ours():
     there = read_stand_in(FREE, "free.txt", machine())
     assert (there.memory_bytes, there.memory_free_bytes) == (15 * GIB, 301 << 20)

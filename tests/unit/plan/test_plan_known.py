@@ -66,3 +66,5 @@ def test_a_name_is_found_however_it_is_written(written, meant):
 
 def test_an_unknown_name_is_not_guessed():
     assert find_decoder("llama-9-7b") is None
+    assert find_decoder("gpt2-1.3b") is None
+    assert find_decoder("phi-1.5 1.3 B") is DECODERS["phi-1.5"]
