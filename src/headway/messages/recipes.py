@@ -32,6 +32,24 @@ TEXTS: dict[str, Text] = {
         en_hint="start it on one machine, or supervise a script of your own with headway run",
         zh_hint="只在一台机器上启动，或用 headway run 管理自己的脚本",
     ),
+    "recipes/data-changed": Text(
+        en="{file} has changed since it was prepared (in the 4 MiB from byte {offset} on)",
+        zh="{file} 在准备完成之后被改动（从第 {offset} 字节起的 4 MiB 内）",
+        en_hint="remove the prepared folder; it is made again from the source data:\nrm -r {folder}",
+        zh_hint="删除准备好的目录，下次会由源数据重新生成：\nrm -r {folder}",
+    ),
+    "recipes/data-size": Text(
+        en="{file} has {have} bytes, but had {want} when it was prepared",
+        zh="{file} 现有 {have} 字节，准备完成时为 {want} 字节",
+        en_hint="remove the prepared folder; it is made again from the source data:\nrm -r {folder}",
+        zh_hint="删除准备好的目录，下次会由源数据重新生成：\nrm -r {folder}",
+    ),
+    "recipes/seal-unread": Text(
+        en="{file} cannot be read: {why}",
+        zh="无法读取 {file}：{why}",
+        en_hint="remove the prepared folder; it is made again from the source data:\nrm -r {folder}",
+        zh_hint="删除准备好的目录，下次会由源数据重新生成：\nrm -r {folder}",
+    ),
     "recipes/waiting": Text(
         en="another process is preparing the data in {folder}; waiting for it",
         zh="另一个进程正在准备 {folder} 中的数据，等待其完成",

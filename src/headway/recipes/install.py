@@ -10,10 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from headway.messages import say as line
+from headway.recipes.seal import write_seal
 
 
-def install(folder: Path, fill: Callable[[Path], object]) -> None:
-    """Fill a temporary folder, then give it its name in one step. The caller holds the lock."""
+def install(folder: Path, fill: Callable[[Path], object], *, seal: bool = False) -> None:
+    """Fill a temporary folder, then give it its name in one step. The caller holds the lock.
+
+    Args:
+        seal: keep hashes beside the files; a folder from before there were seals is replaced.
+    """
     folder.parent.mkdir(parents=True, exist_ok=True)
     for left in folder.parent.glob(f"{folder.name}.tmp-*"):
         shutil.rmtree(left)
@@ -21,6 +26,9 @@ def install(folder: Path, fill: Callable[[Path], object]) -> None:
     temp.mkdir()
     try:
         fill(temp)
+        if seal:
+            write_seal(temp)
+            shutil.rmtree(folder, ignore_errors=True)
         sync_tree(temp)
         temp.rename(folder)
     except BaseException:

@@ -22,6 +22,7 @@ from headway.messages import say as line
 from headway.recipes.install import hold, install
 from headway.recipes.layoutmaster.poster import json_of, list_posters
 from headway.recipes.layoutmaster.section import QWEN, LayoutMasterSection
+from headway.recipes.seal import is_sealed, look_quickly
 from headway.units import size
 
 FORMAT = 1
@@ -87,6 +88,8 @@ def find_index(section: LayoutMasterSection) -> Index | None:
 
 
 def _read_index(folder: Path) -> Index | None:
+    if not is_sealed(folder):
+        return None
     try:
         index = Index(**json.loads((folder / "index.json").read_text(encoding="utf-8")))
     except FileNotFoundError:
@@ -97,6 +100,7 @@ def _read_index(folder: Path) -> Index | None:
     have, want = images.stat().st_size if images.exists() else 0, index.num_images * 3 * index.image_size**2
     if have != want:
         raise CheckError("layoutmaster/damaged", file=images, have=have, want=want, folder=folder)
+    look_quickly(folder)
     return index
 
 
@@ -161,7 +165,7 @@ def _make(section: LayoutMasterSection, say: Say) -> Index:
     posters = list_posters(base)
     mark = fingerprint(section, posters)
     ready = base / _PREPARED / mark
-    install(ready, lambda temp: build.write_arrays(section, posters, temp, mark=mark))
+    install(ready, lambda temp: build.write_arrays(section, posters, temp, mark=mark), seal=True)
     index = _read_index(ready)
     assert index is not None, "the builder writes index.json"
     taken = size(sum(file.stat().st_size for file in ready.iterdir()))

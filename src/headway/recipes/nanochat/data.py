@@ -22,6 +22,7 @@ from headway.errors import CheckError
 from headway.messages import say as line
 from headway.recipes.install import hold, install
 from headway.recipes.nanochat.section import NanochatSection
+from headway.recipes.seal import is_sealed, look_quickly
 from headway.units import count, size
 
 FORMAT = 1
@@ -117,6 +118,8 @@ def find_index(section: NanochatSection) -> Index | None:
 
 
 def _read_index(folder: Path) -> Index | None:
+    if not is_sealed(folder):
+        return None
     try:
         data = json.loads((folder / "index.json").read_text(encoding="utf-8"))
         index = Index(**data)
@@ -129,6 +132,7 @@ def _read_index(folder: Path) -> Index | None:
         have = (folder / name).stat().st_size if (folder / name).exists() else 0
         if have != tokens * width:
             raise CheckError("nanochat/damaged", file=folder / name, have=have, want=tokens * width, folder=folder)
+    look_quickly(folder)
     return index
 
 
@@ -205,7 +209,7 @@ def _make(section: NanochatSection, say: Say) -> Index:
     shards = list_shards(folder)
     mark = fingerprint(section, shards)
     ready = base_dir(section) / "prepared" / mark
-    install(ready, lambda temp: build.tokenise(section, shards, temp, mark=mark, say=say))
+    install(ready, lambda temp: build.tokenise(section, shards, temp, mark=mark, say=say), seal=True)
     index = _read_index(ready)
     assert index is not None, "the builder writes index.json"
     say(line("nanochat/prepared", train=count(index.train_tokens), val=count(index.val_tokens), folder=ready))
