@@ -66,6 +66,28 @@ def test_a_native_crash_is_named_with_the_place_it_happened(tmp_path, name):
     assert "signal_itself" in incident["traceback"]
 
 
+def test_an_instruction_refused_in_the_first_step_is_final_and_told_with_its_cure(tmp_path):
+    launch = finish(make_run(tmp_path, steps=9, faults=[fault("signal_itself", signal="SIGILL", rank=1, step=1)]))
+    assert launch.process.returncode == 93
+    assert len(launch.events("attempt_started")) == 1
+    (incident,) = launch.events("incident")
+    assert (incident["class"], incident["rank"], incident["action"]) == ("illegal-instruction", 1, "stop")
+    assert "refused an instruction (SIGILL)" in launch.err.splitlines()[0]
+    assert "export ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16" in launch.err.splitlines()[1]
+
+
+def test_an_instruction_refused_after_steps_is_tried_again_until_a_first_step_is_refused_too(tmp_path):
+    faults = [
+        fault("signal_itself", signal="SIGILL", rank=1, step=8, attempts=[1]),
+        fault("signal_itself", signal="SIGILL", rank=1, step=6, attempts=[2]),
+    ]
+    launch = finish(make_run(tmp_path, steps=9, save_every=5, faults=faults))
+    assert launch.process.returncode == 93
+    first, second = launch.events("incident")
+    assert (first["class"], first["action"]) == ("crashed", "restart")
+    assert (second["class"], second["action"]) == ("illegal-instruction", "stop")
+
+
 def test_a_python_error_is_not_retried_and_its_traceback_is_the_last_thing_on_the_screen(tmp_path):
     launch = finish(make_run(tmp_path, steps=20, save_every=2, faults=[fault("fail", rank=1, step=8)]))
     assert launch.process.returncode == 5

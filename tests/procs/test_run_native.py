@@ -194,6 +194,15 @@ def test_a_shell_script_keeps_its_own_launcher_and_the_failing_rank_is_still_nam
     assert "ValueError: inside" in incident["traceback"]
 
 
+def test_a_refused_instruction_is_not_tried_again_and_names_the_variable_to_set(tmp_path):
+    path = script(tmp_path, "import os, signal; os.kill(os.getpid(), signal.SIGILL)")
+    ran = finished(tmp_path, "--restarts", "3", "python", path)
+    assert ran.process.returncode == 128 + signal.SIGILL
+    (incident,) = ran.events("incident")
+    assert (incident["class"], incident["action"]) == ("illegal-instruction", "stop")
+    assert "type: export ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16" in ran.err
+
+
 def test_an_error_of_the_script_is_not_tried_again(tmp_path):
     ran = finished(tmp_path, "--restarts", "3", "python", script(tmp_path, "raise ValueError('always')"))
     assert ran.process.returncode == 1

@@ -13,9 +13,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from headway.cli.cpu import cpu_of, look_at_cpu
 from headway.cli.shape import command, option
 from headway.cli.source import load_words
-from headway.config import Recipe, RunConfig
+from headway.config import LoadedConfig, Recipe, RunConfig
 from headway.errors import CheckError
 from headway.machine import (
     Finding,
@@ -24,6 +25,7 @@ from headway.machine import (
     MachineReport,
     Npu,
     find_machine,
+    has_devices,
     is_free,
     judge_data,
     mindspore_target,
@@ -31,6 +33,7 @@ from headway.machine import (
     try_batch,
     try_mindspore,
     try_ranks,
+    with_cpu,
     with_findings,
     with_mindspore,
 )
@@ -85,6 +88,8 @@ def check(
     if smoke and is_torch and loaded is not None and report.stands_in is None and _has_data(loaded.recipe, more):
         more += try_batch(report.framework.python, _stored(loaded.config))
     report = with_findings(report, more)
+    if report.stands_in is None:
+        report = _with_cpu(report, loaded, smoke)
     if as_json:
         click.echo(json.dumps(report.to_json(), ensure_ascii=False, indent=2))
         context.exit(0 if report.can_run else 3)
@@ -96,6 +101,15 @@ def check(
     if stops:
         raise CheckError("machine/stopped", num=stops)
     click.echo(say("machine/ready"))
+
+
+def _with_cpu(report: MachineReport, loaded: LoadedConfig | None, smoke: bool) -> MachineReport:
+    """Return the report with what the CPU computes, where a run would compute on it."""
+    if loaded is not None:
+        return with_cpu(report, cpu_of(loaded, is_asked=smoke), loaded.config.train.precision, is_asked=smoke)
+    if has_devices() or report.framework.torch is None:
+        return report
+    return with_cpu(report, look_at_cpu(None, "torch", is_asked=smoke), is_asked=smoke)
 
 
 def _has_data(recipe: Recipe, found: Iterable[Finding]) -> bool:

@@ -15,6 +15,7 @@ from typing import Any, TextIO
 import click
 
 from headway.checkpoint import list_checkpoints
+from headway.cli.cpu import cpu_settings
 from headway.config import LoadedConfig, RunConfig
 from headway.launch import Nursery, Outcome, detach, failure_text, launch_run, start_nursery
 from headway.machine import MachineReport
@@ -31,7 +32,8 @@ _ENTRIES = {"torch": "headway.engine.worker:main", "mindspore": "headway.engine.
 
 def nursery_for(loaded: LoadedConfig) -> Nursery:
     """Start importing what the ranks of this config need."""
-    return start_nursery(loaded.config.env.python, preload_of(loaded), _ENTRIES[loaded.framework])
+    python, framework = loaded.config.env.python, loaded.framework
+    return start_nursery(python, preload_of(loaded), _ENTRIES[framework], env=cpu_settings(loaded))
 
 
 def framework_of(loaded: LoadedConfig) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ import click
 from headway.cli.shape import command, option
 from headway.config import load_config
 from headway.errors import TrainError, UsageError
+from headway.machine import cpu_environment
 from headway.messages import language, say
 from headway.recipes import find_recipe
 from headway.telemetry import RunDir, find_run, read_json, run_state
@@ -103,7 +105,11 @@ def _ask(place: RunDir, request: dict[str, Any]) -> dict[str, Any]:
     is_mindspore = (stored["config"].get("task") or {}).get("framework") == "mindspore"
     module = "headway.engine.mindspore.offline" if is_mindspore else "headway.engine.offline"
     request = {**request, "run_dir": str(place.root), "lang": language()}
-    child = subprocess.run([python, "-P", "-m", module, json.dumps(request)], stdout=subprocess.PIPE, check=False)
+    line = [python, "-P", "-m", module, json.dumps(request)]
+    environ = cpu_environment(python, "mindspore" if is_mindspore else "torch")
+    child = subprocess.run(line, stdout=subprocess.PIPE, check=False, env=environ)
+    if child.returncode == -signal.SIGILL:
+        raise TrainError("diagnose/illegal-instruction")
     lines = child.stdout.decode("utf-8", "replace").strip().splitlines()
     if child.returncode != 0 or not lines:
         raise TrainError("cli/child-failed", code=child.returncode)

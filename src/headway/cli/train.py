@@ -10,13 +10,14 @@ import click
 from rich.console import Console
 
 from headway.cli.check import show_machine, show_notes
+from headway.cli.cpu import cpu_of
 from headway.cli.go import describe_command, detach_run, nursery_for, supervise
 from headway.cli.plan import show_plan
 from headway.cli.shape import command, option
 from headway.cli.source import load_words
 from headway.config import LoadedConfig, dump_yaml
 from headway.errors import CheckError
-from headway.machine import MachineReport, check_mindspore, inspect_machine, read_mindspore, with_mindspore
+from headway.machine import MachineReport, check_mindspore, inspect_machine, read_mindspore, with_cpu, with_mindspore
 from headway.messages import say
 from headway.plan import Plan, fit_preset, has_trace, look_ahead, make_plan
 from headway.telemetry import EventLog, RunDir, new_run_dir, write_json
@@ -74,6 +75,7 @@ def check_and_plan(
         found = read_mindspore(loaded.config.env.python)
         check_mindspore(found)
         machine = with_mindspore(machine, found)
+    machine = with_cpu(machine, cpu_of(loaded), loaded.config.train.precision)
     show_machine(machine, console)
     stops = sum(finding.level == "stop" for finding in machine.findings)
     if stops:

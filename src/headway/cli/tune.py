@@ -15,6 +15,7 @@ import click
 from rich.console import Console
 
 from headway.cli.check import show_notes
+from headway.cli.cpu import cpu_of, cpu_settings
 from headway.cli.go import describe_command, preload_of
 from headway.cli.shape import command, option
 from headway.cli.source import load_words, split_source
@@ -23,7 +24,7 @@ from headway.cli.tune_screen import ProbeScreen, show_result, show_space
 from headway.config import LoadedConfig, load_config
 from headway.errors import CheckError, HeadwayError, UsageError
 from headway.launch import Nursery, start_nursery
-from headway.machine import MachineReport, inspect_machine, read_mindspore, with_mindspore
+from headway.machine import MachineReport, inspect_machine, read_mindspore, with_cpu, with_mindspore
 from headway.messages import say
 from headway.plan import Plan, fit_preset, make_plan
 from headway.recipes import find_recipe
@@ -125,6 +126,7 @@ def _look(loaded: LoadedConfig) -> MachineReport:
     machine = inspect_machine(Path(loaded.config.out), config=loaded.config)
     if loaded.framework == "mindspore":
         machine = with_mindspore(machine, read_mindspore(loaded.config.env.python))
+    machine = with_cpu(machine, cpu_of(loaded), loaded.config.train.precision)
     stops = sum(finding.level == "stop" for finding in machine.findings)
     if stops:
         raise CheckError("machine/stopped", num=stops)
@@ -153,7 +155,8 @@ def probe_first(loaded: LoadedConfig, machine: MachineReport, plan: Plan) -> Non
 def probe_nursery(loaded: LoadedConfig) -> Nursery:
     """Start importing what probes of this config need."""
     entry = MINDSPORE_ENTRY if loaded.framework == "mindspore" else ENTRY
-    return start_nursery(loaded.config.env.python, [*preload_of(loaded), entry.partition(":")[0]], entry)
+    modules = [*preload_of(loaded), entry.partition(":")[0]]
+    return start_nursery(loaded.config.env.python, modules, entry, env=cpu_settings(loaded))
 
 
 def _typed(changes: dict[str, Value]) -> str:

@@ -4,9 +4,9 @@ In: the error report of one rank (or none), its exit status, the end of its outp
 In: a picture of all ranks that stand still. Out: a `Hang` that names the odd one out.
 """
 
-from headway.diagnose.classify import classify
+from headway.diagnose.classify import classify, settle_illegal
 from headway.diagnose.hang import Hang, RankView, judge_hang
 from headway.diagnose.last_words import find_last_words
 from headway.diagnose.record import Diagnosis, ExitStatus
 
-__all__ = ["Diagnosis", "ExitStatus", "Hang", "RankView", "classify", "find_last_words", "judge_hang"]
+__all__ = ["Diagnosis", "ExitStatus", "Hang", "RankView", "classify", "find_last_words", "judge_hang", "settle_illegal"]

@@ -44,6 +44,8 @@ _RULES: Final = (
         "host-out-of-memory", r"\bMemoryError\b", r"\[Errno 12\]", r"Cannot allocate memory", r"can't allocate memory"
     ),
     _rule("port-in-use", r"\[Errno 98\]", r"Address already in use", r"EADDRINUSE", is_transient=True),
+    # The words of whoever has seen another process end: a rank's own signal is known without them.
+    _rule("illegal-instruction", r"Signal 4 \(SIGILL\)", r"(?:by signal|Fatal Python error): Illegal instruction"),
     _rule("worker-died", r"DataLoader worker \(pid", r"DataLoader worker exited", is_transient=True),
     _rule(
         "connection-lost",
@@ -113,11 +115,28 @@ def _from_signal(status: ExitStatus, log_tail: bytes) -> Diagnosis:
     if status.signal not in _CRASHES:
         return _found("killed", facts=facts, is_transient=True, evidence=str(status.signal_name))
     text = log_tail.decode(errors="replace")
+    if status.signal == signal.SIGILL:
+        return _found("illegal-instruction", facts=facts, evidence=_crash_line(text) or str(status.signal_name))
     # An abort is often the runtime's way of saying something it has just printed.
     if status.signal in (signal.SIGABRT, signal.SIGBUS) and (named := _match(text, _last_line(text))):
         return named
-    evidence = next((line for line in reversed(text.splitlines()) if "Fatal Python error" in line), "")
-    return _found("crashed", facts=facts, is_transient=True, evidence=evidence or str(status.signal_name))
+    return _found("crashed", facts=facts, is_transient=True, evidence=_crash_line(text) or str(status.signal_name))
+
+
+def settle_illegal(found: Diagnosis, steps: int) -> Diagnosis:
+    """Return what a refused instruction means after so many steps of this attempt.
+
+    In the first step it is the processor's answer to an instruction the libraries have chosen, and every attempt gets
+    it. Steps that ran with the same instructions before say it was something else: a crash like any other, worth
+    another attempt.
+    """
+    if found.kind != "illegal-instruction" or steps == 0:
+        return found
+    return _found("crashed", facts={"signal": "SIGILL"}, is_transient=True, evidence=found.evidence)
+
+
+def _crash_line(text: str) -> str:
+    return next((line for line in reversed(text.splitlines()) if "Fatal Python error" in line), "")
 
 
 def _match(text: str, evidence: str, facts: Mapping[str, object] | None = None) -> Diagnosis | None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from headway.diagnose import Diagnosis, ExitStatus
+from headway.diagnose import Diagnosis, ExitStatus, settle_illegal
 from headway.launch.attempt import Attempt, RankProcess
 from headway.launch.blame import find_first, make_incident, own_failures
 from headway.launch.outcome import Incident, State
@@ -116,6 +116,7 @@ def _judge_failure(
     attempt: Attempt, reach: Reach, *, stop: Stop | None, budget: RestartBudget, found: Diagnosis | None
 ) -> Verdict:
     rank, diagnosis = (attempt.ranks[0], found) if found is not None else _find_cause(attempt)
+    diagnosis = settle_illegal(diagnosis, reach.rank_steps[rank.rank])
     is_worth_it = diagnosis.is_transient and stop is None
     can_restart = budget.spend(reach.steps, reach.committed) and is_worth_it
     step = max(reach.rank_steps[rank.rank], _told_step(rank))
@@ -129,7 +130,8 @@ def _judge_failure(
         code, why = 93, "launch/no-progress"
     else:
         facts = {"rank": rank.rank, "step": step}
-        code, why = _told_exit_code(rank), "launch/failed"
+        is_for_good = diagnosis.kind == "illegal-instruction"  # on this machine, however often it is queued
+        code, why = 93 if is_for_good else _told_exit_code(rank), "launch/failed"
     return Verdict(how="failed", state="failed", exit_code=code, why=why, facts=facts, incident=incident)
 
 

@@ -7,7 +7,7 @@ import signal
 from dataclasses import dataclass, replace
 from typing import Final
 
-from headway.diagnose import Diagnosis, ExitStatus, classify, find_last_words
+from headway.diagnose import Diagnosis, ExitStatus, classify, find_last_words, settle_illegal
 from headway.hook import read_error
 from headway.launch.attempt import Attempt, RankProcess
 from headway.launch.blame import make_incident, own_failures
@@ -61,6 +61,10 @@ def judge_foreign(scene: Scene, *, stop: Stop | None, budget: RestartBudget, fou
     if found is None and not failures:
         return _judge_finished(scene)
     cause = _Cause(process=attempt.ranks[0], rank=None, diagnosis=found) if found else _find_cause(scene, failures)
+    steps = (
+        scene.reach.steps if cause.rank is None else max(cause.step or 0, scene.reach.rank_steps[cause.process.rank])
+    )
+    cause = replace(cause, diagnosis=settle_illegal(cause.diagnosis, steps))
     can_restart = cause.diagnosis.is_transient and stop is None
     return _judge_cause(scene, cause, budget, is_worth_it=can_restart)
 

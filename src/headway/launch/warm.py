@@ -35,8 +35,12 @@ class RankOrder:
 class Nursery:
     """A running nursery process. Its messages arrive on `link`; whoever supervises reads them there."""
 
-    def __init__(self, *, python: str, preload: Sequence[str], entry: str, tag: str) -> None:
+    def __init__(
+        self, *, python: str, preload: Sequence[str], entry: str, tag: str, env: Mapping[str, str] | None = None
+    ) -> None:
         self.python, self.preload, self.entry, self.tag = python, tuple(preload), entry, tag
+        self.env = dict(env or {})
+        """Set over this process's own environment, for the nursery and the ranks."""
         self.is_ready = False
         self.failure = ""
         """Traceback of the import that failed."""
@@ -54,7 +58,7 @@ class Nursery:
                 stdout=self._output,
                 stderr=self._output,
                 pass_fds=[theirs.fileno(), after],
-                env={**os.environ, TAG_NAME: tag},
+                env={**os.environ, **self.env, TAG_NAME: tag},
                 start_new_session=True,  # Ctrl-C and a closed terminal are the supervisor's business
             )
 
@@ -92,7 +96,7 @@ class Nursery:
     def renew(self) -> Nursery:
         """Start another one like it, after this one has died."""
         self.close()
-        return Nursery(python=self.python, preload=self.preload, entry=self.entry, tag=self.tag)
+        return Nursery(python=self.python, preload=self.preload, entry=self.entry, tag=self.tag, env=self.env)
 
     def close(self) -> None:
         """End the nursery and everything it forked; safe to call twice."""
@@ -112,6 +116,11 @@ class Nursery:
         self._undertaker.dismiss()
 
 
-def start_nursery(python: str | None = None, preload: Sequence[str] = (), entry: str = ENTRY) -> Nursery:
+def start_nursery(
+    python: str | None = None,
+    preload: Sequence[str] = (),
+    entry: str = ENTRY,
+    env: Mapping[str, str] | None = None,
+) -> Nursery:
     """Start importing now; call from the main thread, as early as the interpreter of the ranks is known."""
-    return Nursery(python=python or sys.executable, preload=preload, entry=entry, tag=secrets.token_hex(8))
+    return Nursery(python=python or sys.executable, preload=preload, entry=entry, tag=secrets.token_hex(8), env=env)

@@ -4,12 +4,14 @@ Nothing here imports a framework, and a machine without GPUs, drivers or torch i
 """
 
 from headway.machine.batch import judge_batch, try_batch
+from headway.machine.cpu import CpuAnswers, cpu_environment, find_cpu, has_devices
 from headway.machine.data import judge_data
 from headway.machine.devices import describe_holders, is_free, pick_devices
 from headway.machine.dumps import Dump, read_dump
 from headway.machine.findings import judge_machine
 from headway.machine.gpus import FirstOf, GpuDriver, GpuReading, RecordedDriver
 from headway.machine.inspect import inspect_machine
+from headway.machine.judge_cpu import with_cpu
 from headway.machine.mindspore import (
     MindSpore,
     check_mindspore,
@@ -37,6 +39,7 @@ from headway.machine.standin import (
 )
 
 __all__ = [
+    "CpuAnswers",
     "Dump",
     "Finding",
     "FirstOf",
@@ -57,11 +60,14 @@ __all__ = [
     "RecordedDriver",
     "SmiDriver",
     "check_mindspore",
+    "cpu_environment",
     "describe_holders",
+    "find_cpu",
     "find_machine",
     "find_model",
     "gpu_models",
     "gpus_of",
+    "has_devices",
     "inspect_machine",
     "is_free",
     "judge_answers",
@@ -84,6 +90,7 @@ __all__ = [
     "try_ranks",
     "values_of",
     "wished_devices",
+    "with_cpu",
     "with_findings",
     "with_mindspore",
 ]

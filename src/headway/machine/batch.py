@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from headway.machine.cpu import cpu_environment
 from headway.machine.record import Finding
 from headway.units import duration
 
@@ -30,7 +31,7 @@ def try_batch(python: str, stored: Mapping[str, Any]) -> Iterator[Finding]:
             stdin=subprocess.DEVNULL,
             timeout=_DEADLINE_S,
             check=False,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            env={**cpu_environment(python), "PYTHONPATH": os.pathsep.join(paths)},
         )
     except subprocess.TimeoutExpired:
         yield Finding(code="machine/batch-failed", level="stop", facts={"why": f"> {_DEADLINE_S:.0f} s"})

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from headway.errors import CheckError
+from headway.machine.cpu import cpu_environment
 from headway.machine.record import Finding, MachineReport
 
 _DEADLINE_S: Final = 60.0
@@ -102,7 +103,8 @@ def try_mindspore(found: MindSpore, target: str) -> Finding:
     """Let MindSpore compute something on a device (`CPU`, `GPU`, `Ascend`), in a process of its own."""
     line = [found.python, "-P", "-m", "headway.engine.mindspore.probe", target]
     try:
-        done = subprocess.run(line, capture_output=True, text=True, timeout=_TRY_S, check=False)
+        environ = cpu_environment(found.python, "mindspore", is_on_cpu=target == "CPU")
+        done = subprocess.run(line, capture_output=True, text=True, timeout=_TRY_S, check=False, env=environ)
     except subprocess.TimeoutExpired:
         why = f"no answer within {_TRY_S:.0f} s"
     else:

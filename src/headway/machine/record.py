@@ -229,6 +229,10 @@ class MachineReport:
     """File or wish this machine was made from; none: it is the one here."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables of this process that matter to a run."""
+    cpu_refused: Mapping[str, str] = field(default_factory=dict)
+    """What the processor does not compute in that environment, `{"bf16 linear": "SIGILL"}`."""
+    cpu_settings: Mapping[str, str] = field(default_factory=dict)
+    """Variables the ranks get besides, so that it does."""
     findings: tuple[Finding, ...] = ()
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import tempfile
 import time
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from headway.machine.cpu import cpu_environment
 from headway.machine.devices import can_use_gpus, pick_devices
 from headway.machine.record import Finding, MachineReport
 from headway.units import size
@@ -52,7 +52,7 @@ class ChildRunner:
         """Return the answers; what has not ended in time is killed and says so."""
         source = Path(__file__).with_name("smoke_child.py").read_text(encoding="utf-8")
         # Two ranks of one machine need no other interface, and a host name that leads nowhere is a common fault.
-        environ = {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1", **os.environ}
+        environ = {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1", **cpu_environment(python)}
         children = [
             subprocess.Popen(
                 [python, "-c", source, json.dumps(job)],

@@ -89,6 +89,24 @@ TEXTS: dict[str, Text] = {
         en_hint="the last lines of its log name the place",
         zh_hint="日志最后几行指出了位置",
     ),
+    "diagnose/illegal-instruction": Text(
+        en="the CPU refused an instruction (SIGILL) before the first step was done: it, or its hypervisor, advertises "
+        "an instruction set that it does not run",
+        zh="第一步完成之前 CPU 拒绝执行某条指令（SIGILL）：CPU 或其虚拟机管理程序声明了某个指令集，实际却不能执行",
+        en_hint="type: headway check --smoke   (finds the highest setting that works; later runs get it), or by hand: "
+        "export ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16   (then AVX512_CORE, then AVX2)",
+        zh_hint="运行：headway check --smoke   （找出可用的最高设置，之后的训练会自动采用）；或手动运行："
+        "export ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16   （仍不行就依次改用 AVX512_CORE、AVX2）",
+    ),
+    "diagnose/foreign-illegal-instruction": Text(
+        en="the CPU refused an instruction (SIGILL) before the first step was done: it, or its hypervisor, advertises "
+        "an instruction set that it does not run",
+        zh="第一步完成之前 CPU 拒绝执行某条指令（SIGILL）：CPU 或其虚拟机管理程序声明了某个指令集，实际却不能执行",
+        en_hint="type: export ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16   (then AVX512_CORE, then AVX2), and start it again; "
+        "`headway check --smoke` tries them all",
+        zh_hint="运行：export ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16   （仍不行就依次改用 AVX512_CORE、AVX2），"
+        "然后重新启动；`headway check --smoke` 会逐个尝试",
+    ),
     "diagnose/exited": Text(
         en="ended with exit code {exit} and no word why",
         zh="以退出码 {exit} 结束，没有说明原因",

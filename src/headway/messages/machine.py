@@ -122,6 +122,37 @@ TEXTS: dict[str, Text] = {
         en_hint="type: unset OMP_NUM_THREADS, and write parallel.threads={value} if you want that number",
         zh_hint="运行：unset OMP_NUM_THREADS；确实要用这个数就写 parallel.threads={value}",
     ),
+    # what the CPU really computes
+    "machine/cpu-trying": Text(
+        en="trying what this CPU really computes (some seconds, once per machine and framework)",
+        zh="正在试探本机 CPU 实际能执行哪些计算（需数秒，每台机器、每个框架版本只做一次）",
+    ),
+    "machine/cpu-computes": Text(
+        en="the CPU computes what it advertises: {list}",
+        zh="CPU 能完成它声明的计算：{list}",
+    ),
+    "machine/cpu-limited": Text(
+        en="the CPU advertises instructions it does not run ({cases}); every process that computes gets {settings}",
+        zh="CPU 声明了实际不能执行的指令（{cases}）；所有参与计算的进程都会设置 {settings}",
+    ),
+    "machine/cpu-own-value": Text(
+        en="{values} is set, and with it the CPU fails ({cases}); your value is kept",
+        zh="已设置 {values}，而在此设置下 CPU 计算失败（{cases}）；你的设置保持不变",
+        en_hint="type: {fix}",
+        zh_hint="运行：{fix}",
+    ),
+    "machine/cpu-no-precision": Text(
+        en="this CPU cannot compute in {precision} with any setting ({cases})",
+        zh="本机 CPU 在任何设置下都不能用 {precision} 计算（{cases}）",
+        en_hint="write train.precision={other}; what works here: {works}",
+        zh_hint="改写为 train.precision={other}；本机可用的精度：{works}",
+    ),
+    "machine/cpu-computes-nothing": Text(
+        en="this CPU cannot run the ranks' framework, with any setting: {cases}",
+        zh="本机 CPU 在任何设置下都无法运行各 rank 所用的框架：{cases}",
+        en_hint="use a build of the framework made for this CPU, or another machine",
+        zh_hint="改用为此 CPU 构建的框架版本，或换一台机器",
+    ),
     # health of GPUs
     "machine/gpu-hot": Text(
         en="GPU {gpus} is at {temp} °C: it lowers its clock, and every rank waits for the slowest",

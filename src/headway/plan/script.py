@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from headway.errors import PlanError, UsageError
-from headway.machine import Gpu
+from headway.machine import Gpu, cpu_environment
 
 TIMEOUT_S: Final = 300.0
 _TROUBLES: Final = {
@@ -145,7 +145,7 @@ def ask_script(
             "asker": os.getpid(),
         }
         more = {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
-        said = _run(python, json.dumps(question), {**os.environ, **(env or {}), **more})
+        said = _run(python, json.dumps(question), {**cpu_environment(python, is_on_cpu=True), **(env or {}), **more})
         try:
             answer: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
         except (OSError, ValueError) as err:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.errors import PlanError
+from headway.machine import cpu_environment
 from headway.plan.memory import MemoryForecast
 from headway.plan.record import Plan
 
@@ -79,11 +81,13 @@ def make_trace(
             capture_output=True,
             text=True,
             timeout=TIMEOUT_S,
-            env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
+            env={**cpu_environment(python, is_on_cpu=True), "CUDA_VISIBLE_DEVICES": ""},
             check=False,
         )
     except subprocess.TimeoutExpired as err:
         raise PlanError("plan/trace-slow", seconds=round(TIMEOUT_S)) from err
+    if done.returncode == -signal.SIGILL:
+        raise PlanError("diagnose/illegal-instruction")
     try:
         answer = json.loads(done.stdout)
     except ValueError as err:

@@ -5,7 +5,7 @@ import string
 
 import pytest
 
-from headway.diagnose import ExitStatus, classify
+from headway.diagnose import ExitStatus, classify, settle_illegal
 from headway.messages.diagnose import TEXTS
 from headway.messages.launch import TEXTS as LAUNCH_TEXTS
 
@@ -25,6 +25,12 @@ def error(kind, text, **more):
         ("ModuleNotFoundError", "No module named 'einops'", "import-error", False),
         ("RuntimeError", "The server socket has failed to listen: EADDRINUSE", "port-in-use", True),
         ("RuntimeError", "DataLoader worker (pid(s) 12) exited unexpectedly", "worker-died", True),
+        (
+            "RuntimeError",
+            "DataLoader worker (pid 7) is killed by signal: Illegal instruction. ",
+            "illegal-instruction",
+            False,
+        ),
         ("RuntimeError", "[pair.cc:547] Connection closed by peer [127.0.0.1]:4", "connection-lost", True),
         ("DistBackendError", "NCCL error: ncclRemoteError", "connection-lost", True),
         ("ValueError", "bad shape", "python-exception", False),
@@ -104,3 +110,17 @@ def test_errno_11_is_a_limit_on_processes_only_where_a_fork_failed():
     report = {"type": "BlockingIOError", "text": "[Errno 11] Resource temporarily unavailable", "traceback": "flock(…)"}
     assert classify(report, ExitStatus(code=1)).kind == "python-exception"
     assert classify({**report, "traceback": "os.fork()"}, ExitStatus(code=1)).kind == "process-limit"
+
+
+def test_a_refused_instruction_is_final_in_the_first_step_and_a_crash_later():
+    found = classify(None, ExitStatus(signal=signal.SIGILL), b"Fatal Python error: Illegal instruction\n\nStack")
+    assert (found.kind, found.is_transient) == ("illegal-instruction", False)
+    assert found.evidence == "Fatal Python error: Illegal instruction"
+    assert settle_illegal(found, 0) == found
+    later = settle_illegal(found, 7)
+    assert (later.kind, later.facts, later.is_transient) == ("crashed", {"signal": "SIGILL"}, True)
+
+
+def test_a_launchers_word_about_a_refused_instruction_counts_as_one():
+    said = b"ChildFailedError:\n  exitcode  : -4 (pid: 71)\n  traceback : Signal 4 (SIGILL) received by PID 71\n"
+    assert classify(None, ExitStatus(code=1), said).kind == "illegal-instruction"
