@@ -208,3 +208,27 @@ def test_daemons_of_a_dead_attempt_do_not_live_into_the_next(tmp_path):
 
 def _read(path):
     return int(path.read_text() or 0) if path.exists() else 0
+
+
+def test_a_nursery_killed_while_it_imports_is_started_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("DEADLY_IMPORT", f"SIGKILL:2:{tmp_path / 'count'}")
+    launch = finish(make_run(tmp_path, steps=3), "fakes.fake_worker:main", "fakes.deadly_import")
+    assert launch.process.returncode == 0, launch.err
+    assert [one["class"] for one in launch.events("incident")] == ["nursery-died"] * 2
+    assert len(launch.events("attempt_started")) == 1
+
+
+def test_a_nursery_that_is_killed_every_time_ends_for_good_and_no_package_is_blamed(tmp_path, monkeypatch):
+    monkeypatch.setenv("DEADLY_IMPORT", f"SIGKILL:99:{tmp_path / 'count'}")
+    launch = finish(make_run(tmp_path, steps=3), "fakes.fake_worker:main", "fakes.deadly_import")
+    assert launch.process.returncode == 93
+    assert "the process the ranks are forked from died (SIGKILL) [diagnose/nursery-died]" in launch.err
+    assert "pip install" not in launch.err
+
+
+def test_an_import_whose_instructions_are_refused_is_final(tmp_path, monkeypatch):
+    monkeypatch.setenv("DEADLY_IMPORT", f"SIGILL:99:{tmp_path / 'count'}")
+    launch = finish(make_run(tmp_path, steps=3), "fakes.fake_worker:main", "fakes.deadly_import")
+    assert launch.process.returncode == 93
+    assert (tmp_path / "count").stat().st_size == 1
+    assert "[diagnose/illegal-instruction]" in launch.err

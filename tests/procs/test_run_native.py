@@ -7,8 +7,10 @@ import os
 import signal
 from pathlib import Path
 
+import psutil
 import pytest
 
+from fakes.launches import wait_until
 from fakes.run_command import finished, running, script
 
 TALK = """
@@ -300,3 +302,14 @@ def test_the_temporary_folder_of_killed_processes_is_removed(tmp_path):
         ran.process.kill()
         ran.wait()
     assert not list(temp.iterdir())
+
+
+def test_a_nursery_killed_while_a_restart_is_waited_for_is_made_anew(tmp_path):
+    path = script(tmp_path, "import os, signal; print('begun', flush=True); os.kill(os.getpid(), signal.SIGKILL)")
+    with running(tmp_path, "--restarts", "9", "python", path) as ran:
+        wait_until(lambda: len(ran.events("incident")) >= 3, "a wait of two seconds")
+        (nursery,) = psutil.Process(ran.process.pid).children()[-1:]
+        nursery.kill()
+        ran.wait()
+    assert "pip install" not in ran.err
+    assert "[launch/foreign-no-progress]" in ran.err

@@ -8,6 +8,7 @@ import selectors
 import signal
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -26,7 +27,7 @@ from headway.launch.progress import RestartBudget, StallWatch
 from headway.launch.signals import SignalInbox
 from headway.launch.telling import Telling
 from headway.launch.terminal import leave_terminal
-from headway.launch.verdict import Reach, Stop, Verdict, add_signal, judge, read_reach
+from headway.launch.verdict import Reach, Stop, Verdict, add_signal, explain_nursery, judge, read_reach
 from headway.launch.verdict_foreign import Scene, judge_foreign
 from headway.launch.warm import Nursery
 from headway.launch.watching import ForeignWatch, HeartbeatWatch, Watch
@@ -258,8 +259,10 @@ class Supervisor:
         self.nursery.process.kill()
         ended = ExitStatus(signal=-min(self.nursery.process.wait(), 0) or None)
         attempt = self._attempt
+        if attempt is None and self._restart_at is not None:
+            return  # nothing runs: the restart that is due makes another one
         if attempt is None:
-            self._conclude_import(self.nursery.output())
+            self._on_import_ended(ended)
             return
         for rank in attempt.ranks:
             self._on_reports(rank)
@@ -271,6 +274,34 @@ class Supervisor:
         self._conclude(
             attempt, Diagnosis(kind="nursery-died", code="diagnose/nursery-died", facts=facts, is_transient=True)
         )
+
+    def _on_import_ended(self, ended: ExitStatus) -> None:
+        """The nursery is gone before it was ready: what it imports is at fault only where it has ended by itself."""
+        if self._stop is not None:
+            return
+        diagnosis = explain_nursery(replace(ended, is_oom_kill=self.nursery.saw_oom_kill()), self.nursery.output())
+        if diagnosis is None:
+            self._conclude_import(self.nursery.output())
+            return
+        can_restart = self._budget.spend(self._steps, self._committed) and diagnosis.is_transient
+        incident = Incident(
+            attempt=self._number,
+            rank=None,
+            step=self._steps,
+            diagnosis=diagnosis,
+            status=ended,
+            traceback=self.nursery.output().rstrip(),
+            action="restart" if can_restart else "stop",
+        )
+        self._tell.incident(incident)
+        if can_restart:
+            self._restart_later()
+        else:
+            code, why = (
+                (93, "launch/no-progress") if diagnosis.is_transient and self._budget.limit else (5, "launch/failed")
+            )
+            facts = {"restarts": self._budget.wasted, "rank": "n/a", "step": self._steps}
+            self._end("failed", 93 if diagnosis.kind == "illegal-instruction" else code, why, facts, incident)
 
     # --- what passes ---
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from headway.diagnose import Diagnosis, ExitStatus, settle_illegal
+from headway.diagnose import Diagnosis, ExitStatus, classify, settle_illegal
 from headway.launch.attempt import Attempt, RankProcess
 from headway.launch.blame import find_first, make_incident, own_failures
 from headway.launch.outcome import Incident, State
@@ -90,6 +90,16 @@ def judge(
     if found is None and reach.steps > 0 and all(rank.has_finished() for rank in attempt.ranks):
         return _judge_finished(attempt, reach)
     return _judge_failure(attempt, reach, stop=stop, budget=budget, found=found)
+
+
+def explain_nursery(ended: ExitStatus, output: str) -> Diagnosis | None:
+    """Return why a nursery died while it imported; None: it ended by itself, and its output says why."""
+    if ended.signal is None:
+        return None
+    found = classify(None, ended, output.encode())
+    if found.kind not in ("killed", "crashed"):
+        return found
+    return Diagnosis(kind="nursery-died", code="diagnose/nursery-died", facts=found.facts, is_transient=True)
 
 
 def _judge_finished(attempt: Attempt, reach: Reach) -> Verdict:

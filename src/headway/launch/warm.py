@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from headway.launch import wire
+from headway.launch.oom import count_oom_kills
 from headway.launch.processes import TAG_NAME, sweep
 from headway.launch.undertaker import Undertaker
 
@@ -42,6 +43,7 @@ class Nursery:
         self.env = dict(env or {})
         """Set over this process's own environment, for the nursery and the ranks."""
         self.is_ready = False
+        self._oom_kills = count_oom_kills()
         self.failure = ""
         """Traceback of the import that failed."""
         self.link, theirs = wire.pair()
@@ -92,6 +94,11 @@ class Nursery:
         """Return the end of what the nursery printed before any rank was forked."""
         size = os.fstat(self._output).st_size
         return os.pread(self._output, _OUTPUT_BYTES, max(0, size - _OUTPUT_BYTES)).decode(errors="replace")
+
+    def saw_oom_kill(self) -> bool:
+        """Say whether the kernel has killed for memory since this nursery was started."""
+        now = count_oom_kills()
+        return now is not None and self._oom_kills is not None and now > self._oom_kills
 
     def renew(self) -> Nursery:
         """Start another one like it, after this one has died."""

@@ -9,7 +9,7 @@ from headway.diagnose import ExitStatus
 from headway.launch import Incident, Outcome, failure_text
 from headway.launch.oom import count_oom_kills
 from headway.launch.progress import RestartBudget, StallWatch
-from headway.launch.verdict import Reach, Stop, add_signal, judge
+from headway.launch.verdict import Reach, Stop, add_signal, explain_nursery, judge
 from headway.telemetry import Beat
 
 
@@ -238,3 +238,9 @@ def test_oom_kills_in_groups_below_ours_count_in_both_kinds(tmp_path):
 def test_kernels_that_do_not_count_in_groups_leave_the_machines_count(tmp_path):
     files = {"sys/fs/cgroup/job/memory.events": "low 0\nhigh 0\nmax 0\noom 0\n"}
     assert count_oom_kills(machine(tmp_path, "0::/job\n", files)) == 99
+
+
+def test_a_nursery_that_the_kernel_killed_for_memory_lacked_memory_and_no_package():
+    found = explain_nursery(ExitStatus(signal=signal.SIGKILL, is_oom_kill=True), "")
+    assert (found.kind, found.is_transient) == ("host-oom-kill", True)
+    assert explain_nursery(ExitStatus(), "ModuleNotFoundError: No module named 'x'") is None
