@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import click
 
 from headway import __version__
+from headway.cli.plain import can_write, degrade_streams
 from headway.cli.refusal import refuse
 from headway.cli.shape import LazyGroup, Option, option
 from headway.errors import HeadwayError, UsageError
@@ -118,7 +119,8 @@ def _apply_color(argv: Sequence[str]) -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one command and exit with its code."""
     given = list(sys.argv[1:] if argv is None else argv)
-    set_language(choose_language(given, os.environ))
+    degrade_streams()
+    set_language(choose_language(given, os.environ) if can_write("中文") else "en")
     sys.exit(_run(given))
 
 
