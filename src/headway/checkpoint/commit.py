@@ -33,6 +33,8 @@ class SaveFields:
     measures: Mapping[str, float] = field(default_factory=dict)
     suspect: bool = False
     best_step: int | None = None
+    older_bests: Sequence[int] = ()
+    """Steps that were the best before, newest first; retention keeps one of them while the best is not there."""
     meta: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from headway.checkpoint.disk import Disk, RealDisk, remove_tree
@@ -34,6 +34,12 @@ def plan_prune(
     best = [info for info in sound if info.step == best_step]
     keep |= {info.path for info in best[-1:]}
     return [info.path for info in sorted(infos, key=_age) if info.path not in keep and _age(info) < _age(newest)]
+
+
+def best_there(infos: Sequence[CheckpointInfo], steps: Iterable[int | None]) -> int | None:
+    """Return the first of these steps, best first, whose checkpoint is there: a best one may not have been saved."""
+    there = {info.step for info in infos if info.is_verified is not False}
+    return next((step for step in steps if step in there), None)
 
 
 def prune(root: Path, paths: Sequence[Path], *, disk: Disk | None = None) -> list[Path]:

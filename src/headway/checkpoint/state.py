@@ -68,6 +68,10 @@ class Saver:
         """Newest step that is committed, as far as this rank knows; rank 0 knows first."""
         return self._writer.last_committed
 
+    def trust(self, path: Path, step: int) -> None:
+        """Take a checkpoint that was read and proven as committed."""
+        self._writer.trust(path, step)
+
     def save(
         self, step: int, pieces: Iterable[Piece], manifest_fields: Mapping[str, Any], wait: bool = False
     ) -> float | None:
@@ -83,7 +87,9 @@ class Saver:
         try:
             shard = self._copy_to_host(pieces)
         except BaseException:
-            self._writer.release()
+            # The older save's bytes are in the buffer that is half overwritten now; another try of it would be proven
+            # good, and would not be.
+            self._writer.give_up()
             raise
         stall_s = time.monotonic() - began
         self._writer.begin(Save(step=step, shard=shard, fields=fields, stall_s=stall_s, began=began))

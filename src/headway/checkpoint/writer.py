@@ -35,7 +35,7 @@ from headway.checkpoint.names import (
     parse_temp,
     shard_name,
 )
-from headway.checkpoint.retention import discard, plan_prune, sweep
+from headway.checkpoint.retention import best_there, discard, plan_prune, sweep
 from headway.checkpoint.search import list_checkpoints, read_latest
 from headway.checkpoint.shard import Part, Shard, write_shard
 from headway.checkpoint.verify import read_manifest
@@ -132,13 +132,23 @@ class Writer:
             self._is_held = False
             self._turn.notify_all()
 
-    def begin(self, save: Save) -> None:
-        """Start writing; an older save that only waits for another try is given up."""
+    def give_up(self) -> None:
+        """Let no older save go on: what it was to write is gone, or a newer one takes its place."""
         with self._turn:
             self._is_superseded = True
             self._turn.notify_all()
         self.wait(None)
-        self._is_superseded, self._is_held, self._state, self._save = False, False, "writing", save
+        self._is_superseded, self._is_held = False, False
+
+    def trust(self, path: Path, step: int) -> None:
+        """Take a checkpoint that was read and proven, and that the run goes on from, as committed."""
+        self.last_committed = step
+        self._verified.add(path)
+
+    def begin(self, save: Save) -> None:
+        """Start writing; an older save that only waits for another try is given up."""
+        self.give_up()
+        self._state, self._save = "writing", save
         self._thread = threading.Thread(target=self._run, args=(save,), name=f"save-{save.step}", daemon=True)
         self._thread.start()
 
@@ -251,7 +261,6 @@ class Writer:
             self._warn(err)
 
     def _prune(self, save: Save) -> None:
-        best = save.fields.best_step if self._retention.keep_best else None
         infos = [
             # Newer than what was just committed means: resume looked at it and did not take it.
             replace(
@@ -259,8 +268,12 @@ class Writer:
             )
             for info in list_checkpoints(self.root)
         ]
+        best = best_there(infos, (save.fields.best_step, *save.fields.older_bests))
         for path in plan_prune(
-            infos, keep_last=self._retention.keep_last, keep_every=self._retention.keep_every, best_step=best
+            infos,
+            keep_last=self._retention.keep_last,
+            keep_every=self._retention.keep_every,
+            best_step=best if self._retention.keep_best else None,
         ):
             discard(self.root, path, disk=self._disk)
             name = parse_final(path.name)

@@ -61,25 +61,32 @@ def run_trial(
 ) -> dict[str, float] | BaseException | None:
     """Let the task use the model as its users will; return its measures, None when it has none, or what it raised.
 
-    A trial may run out of memory or fail in a simulator on one rank alone. That must cost neither the run nor leave
-    the other ranks waiting, so the ranks first tell each other whether they got through.
+    A trial may run out of memory or fail in a simulator on one rank alone, or have nothing for it to do. That must cost
+    neither the run nor leave the other ranks waiting, so each tells all others what it found or why it failed.
     """
     failure: BaseException | None = None
-    sums: dict[str, Tensor] = {}
+    mine: dict[str, float] = {}
     model.eval()
     try:
         with torch.no_grad(), _own_draws(ranks.device), precision.context():
             torch.manual_seed(ranks.rank)
             found = task.trial(model, part=ranks.rank, parts=ranks.world_size)
-        sums = {name: value.double() for name, value in found.items()}
-    except Exception as error:  # border: a trial is an extra; the run and its checkpoint are worth more
+        mine = {name: float(value) for name, value in (found or {}).items()}
+    except (Exception, SystemExit) as error:  # border: a trial is an extra; the run and its checkpoint are worth more
         failure = error
-    has_failed = torch.tensor([float(failure is not None)], device=ranks.device)
+    why = None if failure is None else f"rank {ranks.rank}: {failure!r}"
+    told: list[tuple[str | None, dict[str, float]]] = [(why, mine)] * ranks.world_size
     if ranks.world_size > 1:
-        dist.all_reduce(has_failed)
-    if has_failed.item():
-        return failure or RuntimeError("another rank's trial failed")
-    return task.summarize_trial(_over_ranks(sums, ranks)) if sums else None
+        dist.all_gather_object(told, (why, mine))
+    failed = [text for text, _ in told if text is not None]
+    if failed:
+        return failure or RuntimeError(failed[0])
+    names = sorted({name for _, part in told for name in part})
+    sums = {name: sum(part.get(name, 0.0) for _, part in told) for name in names}
+    try:
+        return task.summarize_trial(sums) if sums else None
+    except Exception as error:  # border: as above
+        return error
 
 
 def _over_ranks(sums: dict[str, Tensor], ranks: Ranks) -> dict[str, float]:

@@ -11,8 +11,7 @@ import time
 from contextlib import nullcontext
 from typing import Literal
 
-from headway.engine import guard
-from headway.engine.due import is_due, is_multiple
+from headway.engine import guard, policy
 from headway.engine.evaluate import evaluate, run_trial, set_train_mode
 from headway.engine.loader import Loaded
 from headway.engine.meter import BACKWARD, COMM, DATA, EVAL, FORWARD, OPTIMIZER, SAVE, STOPPING, Meter
@@ -29,40 +28,34 @@ _FLUSH_S = 0.25
 
 
 def train(run: Run) -> Literal["done", "stopped"]:
-    """Train from where the run stands to its end, or until all ranks agree to stop."""
-    progress, plan = run.progress, run.plan
+    """Train from where the run stands to its end, or until all ranks agree to stop; the order is that of policy.py."""
     set_train_mode(run)
     run.open_data()
     run.meter.restart()
     flushed = time.monotonic()
-    if run.is_validation_owed:
-        # The checkpoint was taken before its step's validation; the undisturbed run has the result.
-        validate(run)
-    while run.progress.step < plan.total_steps:
+    while True:
+        if run.progress.owes_validation:
+            validate(run)
+        if policy.is_over(run.course, run.progress):
+            break
+        if run.progress.owes_trial:
+            try_out(run)
+        before = run.progress.step, run.progress.position
         totals = take_step(run)
-        progress, now = run.progress, time.monotonic()
+        now = time.monotonic()
         if now - flushed > _FLUSH_S:
             run.metrics.flush()
             flushed = now
+        end_step(run, totals, before)
         if totals.is_stop_wanted:
-            run.meter.enter(STOPPING)
-            save(run, is_needed=True)
             wait_for_save(run, run.config.launch.grace_s)
             return "stopped"
-        is_last = progress.step >= plan.total_steps
-        run.is_validation_owed = is_last or is_due(run.config.eval, progress, plan.batch_samples, len(run.data))
-        is_save_due = is_due(run.config.save, progress, plan.batch_samples, len(run.data))
-        if is_last or totals.is_save_wanted or is_save_due:
-            # Saved before it is validated: a validation that runs out of memory must not cost the run its last steps.
-            run.meter.enter(SAVE)
-            # Checkpoints counted in epochs are promised by name; one that an older save delays is waited for.
-            save(run, is_needed=is_last or (is_save_due and run.config.save.every_epochs is not None))
-        if run.is_validation_owed and validate(run) == "stale":
-            break
-        if not is_last and is_multiple(progress.step, run.config.eval.trial_every):
-            try_out(run)
-    try_out(run)
+    if run.saved_step != run.progress.step:
+        run.meter.enter(SAVE)
+        save(run, is_needed=True)
+    # A trial is an extra and may take the process with it: first the run must be safe on disk.
     wait_for_save(run)
+    try_out(run)
     run.metrics.flush()
     return "done"
 
@@ -106,6 +99,20 @@ def take_step(run: Run) -> Totals:
     return totals
 
 
+def end_step(run: Run, totals: Totals, before: tuple[int, int]) -> None:
+    """Note what the step owes, and save it where that is due."""
+    course = run.course
+    if run.progress.step <= before[0]:
+        # Taken back to before the guard's event, the run is as good as the checkpoint it came from.
+        run.guard_events_saved = run.progress.guard_events
+    run.progress = policy.end_step(course, run.progress, before=before)
+    wishes = {"is_stop_wanted": totals.is_stop_wanted, "is_save_wanted": totals.is_save_wanted}
+    how = policy.choose_save(course, run.progress, before=before, **wishes)
+    if how != "no" and run.saved_step != run.progress.step:
+        run.meter.enter(STOPPING if totals.is_stop_wanted else SAVE)
+        save(run, is_needed=how == "surely")
+
+
 def _backward_one(run: Run, sums: StepSums, *, is_last: bool, scale: float) -> Loaded:
     """Take one micro-batch through forward and backward."""
     meter = run.meter
@@ -134,35 +141,31 @@ def _not_finite(run: Run, totals: Totals, taken: list[Loaded], start: int) -> To
     return totals
 
 
-def validate(run: Run) -> Literal["better", "worse", "stale"]:
-    """Measure the model, remember the best, and say when it is time to stop early."""
+def validate(run: Run) -> None:
+    """Measure the model and remember the best."""
     run.meter.enter(EVAL)
     run.measures = measures = evaluate(run)
     run.measured_step = run.progress.step
-    run.is_validation_owed = False
-    progress, (name, sense) = run.progress, run.task.best
-    value = measures[name] if sense == "min" else -measures[name]
-    is_best = math.isfinite(value) and (progress.best_value is None or value < progress.best_value)
-    progress.stale = 0 if is_best else progress.stale + 1
-    if is_best:
-        progress.best_value, progress.best_step = value, progress.step
-        if run.config.save.keep_best and run.saved_step != progress.step:
-            save(run, is_needed=True)
+    name, sense = run.task.best
+    run.progress = progress = policy.judge(run.progress, measures[name] if sense == "min" else -measures[name])
+    is_best = progress.best_step == progress.step
     if run.ranks.rank == 0:
         event = {"kind": "validation", "step": progress.step, "measures": measures, "best": is_best}
         run.reporter.event({**event, "measure": name, "sense": sense})
+    if is_best and run.config.save.keep_best and (run.saved_step != progress.step or run.is_saved_suspect):
+        save(run, is_needed=True)
     run.meter.pause()
-    patience = run.config.eval.patience
-    return "stale" if patience and progress.stale >= patience else "better" if is_best else "worse"
 
 
 def try_out(run: Run) -> None:
     """Let the task use the model as its users will. It may fail; training does not."""
     if run.layout.is_sharded:
+        run.progress.owes_trial = False
         return  # a trial calls the model as often as it likes, and sharded layers must be called by all ranks at once
     run.meter.enter(EVAL)
     with run.ema.applied() if run.ema else nullcontext():
         found = run_trial(run.task, run.model, ranks=run.ranks, precision=run.precision)
+    run.progress.owes_trial = False
     set_train_mode(run)
     run.meter.pause()
     if run.ranks.rank == 0 and isinstance(found, BaseException):

@@ -16,6 +16,7 @@ from headway.checkpoint import Manifest, find_resumable, list_checkpoints, verif
 from headway.checkpoint.state import pieces_of_tensor, restore
 from headway.engine.evaluate import run_trial, sum_measures
 from headway.engine.parallel import Ranks
+from headway.engine.policy import refuse_empty
 from headway.engine.precision import Precision
 from headway.engine.request import answer_request
 from headway.engine.worker import load_task
@@ -47,10 +48,11 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     if request["do"] == "predict":
         made = task.predict(model, request["options"], Path(request["to"]))
         return {**answer, "text": made.text, "files": [str(path) for path in made.files]}
+    refuse_empty(held_out := task.eval_data())
     sums = sum_measures(
         task,
         model,
-        task.eval_data(),
+        held_out,
         ranks=Ranks(0, 1, 0, device),
         precision=Precision(plan.precision, device),
         size=plan.micro_batch,

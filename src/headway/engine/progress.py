@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(slots=True)
@@ -21,6 +23,18 @@ class Progress:
     """Ranges of positions that are left out after a roll-back."""
     best_value: float | None = None
     best_step: int | None = None
+    older_bests: list[int] = field(default_factory=list)
+    """Steps that were the best before, newest first: what is kept when the best one could not be saved."""
     stale: int = 0
     """Validations in a row without a better result."""
     guard_events: int = 0
+    owes_validation: bool = False
+    """The step is to be validated and has not been."""
+    owes_trial: bool = False
+    """The step is to be tried out and has not been."""
+
+
+def read_progress(meta: Mapping[str, Any]) -> Progress:
+    """Return the progress a checkpoint's own JSON holds; Any: it is as free as JSON."""
+    stored = {"owes_validation": meta.get("is_validation_owed", False), **meta["progress"]}
+    return Progress(**{**stored, "skips": [tuple(pair) for pair in stored["skips"]]})

@@ -17,6 +17,7 @@ from headway.engine.meter import Meter
 from headway.engine.optim import Optimizer
 from headway.engine.order import Ledger, Share
 from headway.engine.parallel import Layout, Ranks
+from headway.engine.policy import Course
 from headway.engine.precision import Precision
 from headway.engine.progress import Progress
 from headway.engine.report import Reporter
@@ -57,13 +58,18 @@ class Run:
     measures: dict[str, float] = field(default_factory=dict)
     """What the last validation found, at `measured_step`."""
     measured_step: int | None = None
-    is_validation_owed: bool = False
-    """The step the run stands at is to be validated and has not been."""
     saved_step: int | None = None
     """Step of the newest checkpoint that was begun or loaded."""
     saved_at: float = field(default_factory=time.monotonic)
+    is_saved_suspect: bool = False
     guard_events_saved: int = 0
+    """Events of the guard that were over when the newest checkpoint was begun or loaded."""
     batches: Iterator[Loaded] = field(default_factory=lambda: iter(()))
+
+    @property
+    def course(self) -> Course:
+        """What decides the end of every step."""
+        return Course(config=self.config, total_steps=self.plan.total_steps, in_epoch=len(self.data))
 
     @property
     def share(self) -> Share:

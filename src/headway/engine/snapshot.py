@@ -19,7 +19,8 @@ from headway.checkpoint import Manifest, find_resumable, read_manifest
 from headway.checkpoint.state import Piece, pieces_of_tensor, restore, split_replicated
 from headway.engine.optim import Adam
 from headway.engine.order import mix_one
-from headway.engine.progress import Progress
+from headway.engine.policy import is_suspect
+from headway.engine.progress import read_progress
 from headway.engine.run import Run
 from headway.errors import CheckpointError, TrainError
 
@@ -41,12 +42,12 @@ def save(run: Run, *, is_needed: bool) -> None:
         "ledger": f"{progress.ledger:016x}",
         "strategy": run.plan.strategy,
         "best_step": progress.best_step,
-        "suspect": progress.guard_events > run.guard_events_saved,
+        "older_bests": progress.older_bests,
+        "suspect": is_suspect(progress, run.guard_events_saved),
         "measures": measures,
         "meta": {
             "export": run.task.describe(progress.step, measures),
             "progress": asdict(progress),
-            "is_validation_owed": run.is_validation_owed,
             "scale": [run.precision.scale, run.precision.good_steps],
             "ema_updates": run.ema.updates if run.ema else None,
             "seed": run.config.seed,
@@ -58,7 +59,7 @@ def save(run: Run, *, is_needed: bool) -> None:
     }
     if run.saver.save(progress.step, _owned_pieces(run), fields, wait=is_needed) is not None:
         run.saved_step, run.saved_at = progress.step, time.monotonic()
-        run.guard_events_saved = progress.guard_events
+        run.is_saved_suspect, run.guard_events_saved = bool(fields["suspect"]), progress.guard_events
 
 
 def wait_for_save(run: Run, deadline_s: float | None = None) -> None:
@@ -91,11 +92,10 @@ def _load(run: Run, path: Path, manifest: Manifest) -> None:
     pieces = [*_wanted_pieces(run), *(piece for name, value in rng.items() for piece in pieces_of_tensor(name, value))]
     # Other ranks' generators and momenta are theirs to read.
     restore(path, manifest, pieces, partial=True)
-    run.saved_step = manifest.step
-    progress = dict(meta["progress"])
-    progress["skips"] = [tuple(pair) for pair in progress["skips"]]
-    run.progress = Progress(**progress)
-    run.is_validation_owed = meta["is_validation_owed"]
+    run.saver.trust(path, manifest.step)
+    run.progress = read_progress(meta)
+    run.saved_step, run.is_saved_suspect = manifest.step, manifest.suspect
+    run.guard_events_saved = run.progress.guard_events
     run.precision.scale, run.precision.good_steps = meta["scale"]
     if run.ema is not None and meta["ema_updates"] is not None:
         run.ema.updates = meta["ema_updates"]
@@ -195,7 +195,8 @@ def hash_frozen(model: nn.Module) -> str | None:
     digest = blake3(max_threads=blake3.AUTO)
     for name, param in frozen:
         digest.update(name.encode())
-        digest.update(param.detach().cpu().contiguous().view(torch.uint8).numpy().data)
+        # In one row first: a single number, of no dimension, has no bytes to be viewed as.
+        digest.update(param.detach().cpu().reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()[:16]
 
 

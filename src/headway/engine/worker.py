@@ -23,6 +23,7 @@ from headway.engine.meter import ENDED, Meter
 from headway.engine.optim import make_optimizers
 from headway.engine.order import mix_one
 from headway.engine.parallel import Layout, Ranks, Replicated, join, share_weights
+from headway.engine.policy import refuse_empty
 from headway.engine.precision import Precision
 from headway.engine.report import Reporter
 from headway.engine.run import Run
@@ -66,6 +67,8 @@ def prepare(job: dict[str, Any], reporter: Reporter) -> Run:
     if device.type == "cuda" and config.train.deterministic:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True, warn_only=True)
+    held_out = task.eval_data()
+    refuse_empty(held_out)
     ranks = join(job, device=device, backend=plan.backend)
     seed_everything(config.seed)
     model, layout = build_model(task, config, plan, ranks)
@@ -83,7 +86,7 @@ def prepare(job: dict[str, Any], reporter: Reporter) -> Run:
         precision=Precision(plan.precision, device),
         ema=Ema(model, layout, config.ema) if config.ema.decay else None,
         data=task.train_data(),
-        eval_data=task.eval_data(),
+        eval_data=held_out,
         checkpoints=place.checkpoints,
         frozen_id=hash_frozen(model),
         saver=Saver(

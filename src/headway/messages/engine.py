@@ -35,6 +35,12 @@ TEXTS = {
         en_hint="put the same pretrained files back, or start a new run with `headway train`",
         zh_hint="换回原来的预训练文件，或用 `headway train` 开始新的训练",
     ),
+    "engine/no-validation-samples": Text(
+        en="the validation set is empty, so the model could not be measured",
+        zh="验证集为空，无法评测模型",
+        en_hint="add held-out samples to the data, then start again",
+        zh_hint="为数据补充留出的验证样本，然后重新开始",
+    ),
     "engine/trial-failed": Text(
         en="the trial (sampling, rollouts) failed and is left out, training goes on: {why}",
         zh="试跑（采样、推演）失败，本次跳过，训练继续：{why}",

@@ -12,6 +12,8 @@ class TinySection(Section):
     """Hidden units."""
     samples: int = 97
     """Training samples; prime, so that no batch divides an epoch."""
+    held_out: int = 33
+    """Validation samples."""
     depth: int = 2
     """Hidden layers."""
     dropout: float = 0.1
@@ -34,6 +36,7 @@ RECIPE = Recipe(
     name="tiny",
     section=TinySection,
     task="tiny.task",
+    task_mindspore="tiny.task_mindspore",
     defaults={
         "batch.per_device": 4,
         "train.steps": 20,

@@ -56,7 +56,7 @@ class TinyTask(Task):
         return Numbers(self.section.samples, self.section, seed=1)
 
     def eval_data(self):
-        return Numbers(33, self.section.model_copy(update={"nan_samples": ()}), seed=2)
+        return Numbers(self.section.held_out, self.section.model_copy(update={"nan_samples": ()}), seed=2)
 
     def param_groups(self, model):
         own = self.config.optimizer

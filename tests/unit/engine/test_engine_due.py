@@ -7,14 +7,14 @@ import pytest
 from fakes.engine_run import make_run
 from headway.checkpoint import list_checkpoints
 from headway.config import SaveConfig
-from headway.engine.due import is_due
 from headway.engine.loop import train
+from headway.engine.policy import is_due
 from headway.engine.progress import Progress
 
 
 def due_steps(wish: SaveConfig, *, batch: int, in_epoch: int, steps: int) -> list[int]:
     places = (Progress(step=step, position=step * batch) for step in range(1, steps + 1))
-    return [place.step for place in places if is_due(wish, place, batch, in_epoch)]
+    return [place.step for place in places if is_due(wish, place, place.position - batch, in_epoch)]
 
 
 @pytest.mark.parametrize(

@@ -230,7 +230,7 @@ def test_a_run_that_is_trained_longer_remembers_its_best(tmp_path):
     first = make_run(tmp_path, "train.steps=6", "lr.base=0.001")
     train(first)
     longer = make_run(tmp_path, "train.steps=9", "lr.base=30", attempt=2)
-    assert longer.is_validation_owed
+    assert longer.progress.owes_validation
     train(longer)
     assert longer.progress.best_step == 6
     assert longer.progress.best_value == first.progress.best_value

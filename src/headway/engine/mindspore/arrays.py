@@ -41,13 +41,21 @@ class ArraySaver:
         """Newest step that is committed; rank 0 knows first."""
         return self._writer.last_committed
 
+    def trust(self, path: Path, step: int) -> None:
+        """Take a checkpoint that was read and proven as committed."""
+        self._writer.trust(path, step)
+
     def save(self, step: int, arrays: Mapping[str, Array], fields: Mapping[str, Any]) -> None:
         """Wait for an older save, copy, and begin to write. Every rank calls this at the same step."""
         began = time.monotonic()
         while not self._writer.reserve():
             self._writer.wait(0.05)
         names = sorted(arrays)[self._rank :: self._world_size]
-        shard = lay_out_shard({name: arrays[name] for name in names})
+        try:
+            shard = lay_out_shard({name: arrays[name] for name in names})
+        except BaseException:
+            self._writer.release()
+            raise
         stall_s = time.monotonic() - began
         self._writer.begin(Save(step=step, shard=shard, fields=SaveFields(**fields), stall_s=stall_s, began=began))
 

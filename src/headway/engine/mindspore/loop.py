@@ -15,18 +15,17 @@ import mindspore as ms
 import numpy as np
 from mindspore import nn
 
-from headway.engine.due import is_due
+from headway.engine import policy
+from headway.engine.mindspore import guard
 from headway.engine.mindspore.meter import BACKWARD, COMM, DATA, EVAL, OPTIMIZER, SAVE, STOPPING
 from headway.engine.mindspore.ranks import Ranks
-from headway.engine.mindspore.run import Loaded, MindRun, resume, save, share_statistics, wait_for_save
+from headway.engine.mindspore.run import Loaded, MindRun, save, share_statistics, wait_for_save
 from headway.engine.mindspore.sink import open_sink
-from headway.engine.mindspore.task import ArrayData, MindTask, tensors_of
+from headway.engine.mindspore.task import ArrayData, Arrays, MindTask, tensors_of
 from headway.engine.mindspore.update import Add, Grads, Norm, Reduce, Scaled
 from headway.engine.order import after_skips
-from headway.errors import TrainError
 from headway.plan import lr_at
 
-_NAMED = 8
 _FLUSH_S = 0.25
 
 
@@ -54,35 +53,45 @@ class Stepper:
 
 
 def train(run: MindRun) -> Literal["done", "stopped"]:
-    """Train from where the run stands to its end, or until all ranks agree to stop."""
-    config, plan = run.config, run.plan
+    """Train from where the run stands to its end, or until all ranks agree to stop; the order is that of policy.py."""
     stepper = Stepper(run)
     run.loss.set_train(True)
     stepper.open_data(run)
     flushed = time.monotonic()
-    batch, in_epoch = plan.batch_samples, len(run.data)
-    if run.progress.step and is_due(config.eval, run.progress, batch, in_epoch):
-        validate(run)
-    while run.progress.step < plan.total_steps:
+    while True:
+        if run.progress.owes_validation:
+            validate(run)
+        if policy.is_over(run.course, run.progress):
+            break
+        before = run.progress.step, run.progress.position
         is_stop, is_save = take_step(run, stepper)
-        step, now = run.progress.step, time.monotonic()
+        now = time.monotonic()
         if now - flushed > _FLUSH_S:
             run.metrics.flush()
             flushed = now
+        end_step(run, before, is_stop=is_stop, is_save=is_save)
         if is_stop:
-            run.meter.enter(STOPPING)
-            save(run)
-            wait_for_save(run, config.launch.grace_s)
+            wait_for_save(run, run.config.launch.grace_s)
             return "stopped"
-        is_last = step >= plan.total_steps
-        if is_last or is_save or is_due(config.save, run.progress, batch, in_epoch):
-            run.meter.enter(SAVE)
-            save(run)
-        if (is_last or is_due(config.eval, run.progress, batch, in_epoch)) and validate(run) == "stale":
-            break
+    if run.saved_step != run.progress.step:
+        run.meter.enter(SAVE)
+        save(run)
     wait_for_save(run)
     run.metrics.flush()
     return "done"
+
+
+def end_step(run: MindRun, before: tuple[int, int], *, is_stop: bool, is_save: bool) -> None:
+    """Note what the step owes, and save it where that is due; there are no trials in MindSpore."""
+    course = run.course
+    if run.progress.step <= before[0]:
+        # Taken back to before the guard's event, the run is as good as the checkpoint it came from.
+        run.guard_events_saved = run.progress.guard_events
+    run.progress = policy.end_step(course, run.progress, before=before)
+    how = policy.choose_save(course, run.progress, before=before, is_stop_wanted=is_stop, is_save_wanted=is_save)
+    if how != "no" and run.saved_step != run.progress.step:
+        run.meter.enter(STOPPING if is_stop else SAVE)
+        save(run)
 
 
 def take_step(run: MindRun, stepper: Stepper) -> tuple[bool, bool]:
@@ -90,6 +99,8 @@ def take_step(run: MindRun, stepper: Stepper) -> tuple[bool, bool]:
     plan, progress, meter = run.plan, run.progress, run.meter
     start = after_skips(progress.position, progress.skips)
     run.seed_step()
+    # A batch that is skipped must not stay in the running statistics; the other policies do not go on from here.
+    kept = run.keep_statistics() if run.config.guard.policy == "skip" else []
     grads: Grads | None = None
     loss, taken = 0.0, []
     for _ in range(plan.accumulation):
@@ -111,7 +122,8 @@ def take_step(run: MindRun, stepper: Stepper) -> tuple[bool, bool]:
     norm = float(stepper.norm(grads).asnumpy()) / divisor
     mean = float(sums[0] / sums[1])
     if not math.isfinite(mean) or not math.isfinite(norm):
-        if _guard(run, taken, start, "loss" if not math.isfinite(mean) else "gradient") == "back":
+        run.put_statistics_back(kept)
+        if guard.answer(run, stepper.gradient, taken, start, "loss" if not math.isfinite(mean) else "gradient"):
             stepper.open_data(run)
         return sums[2] > 0, sums[3] > 0
     clip = run.config.optimizer.clip
@@ -129,55 +141,20 @@ def take_step(run: MindRun, stepper: Stepper) -> tuple[bool, bool]:
     return sums[2] > 0, sums[3] > 0
 
 
-def _guard(run: MindRun, taken: list[Loaded], start: int, what: str) -> Literal["on", "back"]:
-    """Record a loss or gradient that is not finite, then stop, skip or roll back."""
-    progress, policy = run.progress, run.config.guard.policy
-    progress.guard_events += 1
-    step = progress.step + 1
-    samples = [int(one) for part in taken for one in part.ids][:_NAMED]
-    rank = run.ranks.rank
-    if rank == 0:
-        event = {"kind": "guard", "step": step, "rank": rank, "samples": samples, "policy": policy, "what": what}
-        run.reporter.event(event)
-    facts: dict[str, Any] = {"what": what, "rank": rank, "step": step, "samples": ", ".join(map(str, samples))}
-    if policy == "stop":
-        raise TrainError("engine/not-finite", **facts)
-    if progress.guard_events > run.config.guard.limit:
-        raise TrainError("engine/not-finite-limit", limit=run.config.guard.limit, **facts)
-    if policy == "skip":
-        progress.step += 1
-        progress.position = start + run.plan.batch_samples
-        run.taken.extend(taken)
-        return "on"
-    events = progress.guard_events
-    run.saver.wait()
-    if run.saved_step is None:
-        raise TrainError("engine/nothing-to-roll-back", **facts)
-    resume(run)
-    run.taken.clear()
-    run.progress.guard_events = events
-    run.progress.skips.append((start, start + run.plan.batch_samples))
-    return "back"
-
-
-def validate(run: MindRun) -> Literal["better", "worse", "stale"]:
-    """Measure the model, remember the best, and say when it is time to stop early."""
+def validate(run: MindRun) -> None:
+    """Measure the model and remember the best."""
     run.meter.enter(EVAL)
     run.measures = measures = evaluate(run)
-    progress, (name, sense) = run.progress, run.task.best
-    value = measures[name] if sense == "min" else -measures[name]
-    is_best = math.isfinite(value) and (progress.best_value is None or value < progress.best_value)
-    progress.stale = 0 if is_best else progress.stale + 1
-    if is_best:
-        progress.best_value, progress.best_step = value, progress.step
-        if run.config.save.keep_best and run.saved_step != progress.step:
-            save(run)
+    run.measured_step = run.progress.step
+    name, sense = run.task.best
+    run.progress = progress = policy.judge(run.progress, measures[name] if sense == "min" else -measures[name])
+    is_best = progress.best_step == progress.step
     if run.ranks.rank == 0:
         event = {"kind": "validation", "step": progress.step, "measures": measures, "best": is_best}
         run.reporter.event({**event, "measure": name, "sense": sense})
+    if is_best and run.config.save.keep_best and (run.saved_step != progress.step or run.is_saved_suspect):
+        save(run)
     run.meter.pause()
-    patience = run.config.eval.patience
-    return "stale" if patience and progress.stale >= patience else "better" if is_best else "worse"
 
 
 def evaluate(run: MindRun) -> dict[str, float]:
@@ -203,10 +180,17 @@ def sum_measures(
         batch = data.arrays(np.minimum(ids, total - 1), np.zeros_like(ids))
         found, output = loss(*tensors_of(task, batch))
         own = {name: value[:real] for name, value in batch.items()}
-        measured = task.measures(float(found.asnumpy()) * real / size, output.asnumpy()[:, :real], own)
+        lost = float(found.asnumpy()) - (_filling(task, loss, batch, real, size) if real < size else 0.0)
+        measured = task.measures(lost, output.asnumpy()[:, :real], own)
         sums = {name: value + measured[name] for name, value in sums.items()}
     values = ranks.sum(np.array(list(sums.values())))
     return dict(zip(sums, (float(value) for value in values), strict=True))
+
+
+def _filling(task: MindTask, loss: nn.Cell, batch: Arrays, real: int, size: int) -> float:
+    """Return what the copies that fill up a batch add to its loss: a whole batch of them, in its shape, tells."""
+    same = {name: np.repeat(value[real - 1 : real], size, axis=0) for name, value in batch.items()}
+    return float(loss(*tensors_of(task, same))[0].asnumpy()) * (size - real) / size
 
 
 def _is_save_time(run: MindRun) -> bool:

@@ -15,6 +15,7 @@ from headway.engine.mindspore.loop import sum_measures
 from headway.engine.mindspore.ranks import Ranks
 from headway.engine.mindspore.run import fill
 from headway.engine.mindspore.worker import load_task
+from headway.engine.policy import refuse_empty
 from headway.engine.request import answer_request
 from headway.errors import TrainError
 from headway.plan import Plan
@@ -43,7 +44,8 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     if request["do"] == "predict":
         return {**answer, "text": task.predict(loss, request["options"], Path(request["to"])), "files": []}
     total = request.get("samples") or config.eval.samples
-    sums = sum_measures(task, loss, task.eval_data(), ranks=Ranks(0, 1), size=plan.micro_batch, total=total)
+    refuse_empty(held_out := task.eval_data())
+    sums = sum_measures(task, loss, held_out, ranks=Ranks(0, 1), size=plan.micro_batch, total=total)
     return {**answer, "measures": task.summarize(sums), "trial": {}}
 
 

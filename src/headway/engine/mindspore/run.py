@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -21,7 +21,8 @@ from headway.engine.mindspore.ranks import Ranks
 from headway.engine.mindspore.task import ArrayData, Arrays, Ids, MindTask
 from headway.engine.mindspore.update import Adam
 from headway.engine.order import Order, Share, ledger_of, micro_batches, mix_one
-from headway.engine.progress import Progress
+from headway.engine.policy import Course, is_suspect
+from headway.engine.progress import Progress, read_progress
 from headway.engine.report import Reporter
 from headway.errors import CheckpointError, TrainError
 from headway.plan import LrSchedule, Plan
@@ -64,9 +65,20 @@ class MindRun:
     progress: Progress = field(default_factory=Progress)
     taken: list[Loaded] = field(default_factory=list)
     measures: dict[str, float] = field(default_factory=dict)
+    """What the last validation found, at `measured_step`."""
+    measured_step: int | None = None
     saved_step: int | None = None
+    """Step of the newest checkpoint that was begun or loaded."""
     saved_at: float = field(default_factory=time.monotonic)
+    is_saved_suspect: bool = False
+    guard_events_saved: int = 0
+    """Events of the guard that were over when the newest checkpoint was begun or loaded."""
     batches: Iterator[Loaded] = field(default_factory=lambda: iter(()))
+
+    @property
+    def course(self) -> Course:
+        """What decides the end of every step."""
+        return Course(config=self.config, total_steps=self.plan.total_steps, in_epoch=len(self.data))
 
     def keys(self, position: int, skips: list[tuple[int, int]]) -> Iterator[tuple[Ids, Ids]]:
         """Return which samples of which epochs come to this rank after a position."""
@@ -89,6 +101,20 @@ class MindRun:
         random.seed(seed)
         np.random.seed(seed & 0xFFFFFFFF)
         ms.set_seed(seed & 0x7FFFFFFF)
+
+    @property
+    def statistics(self) -> list[Parameter]:
+        """Return the running means and variances."""
+        return [param for name, param in self.names.items() if name.endswith(("running_mean", "running_var"))]
+
+    def keep_statistics(self) -> list[Array]:
+        """Return copies of the running statistics."""
+        return [param.asnumpy().copy() for param in self.statistics]
+
+    def put_statistics_back(self, kept: Sequence[Array]) -> None:
+        """Set the running statistics to what was kept; nothing where nothing was."""
+        for param, value in zip(self.statistics, kept, strict=False):
+            param.set_data(Tensor(value))
 
     def state(self) -> dict[str, Parameter]:
         """Return every tensor a resumed run needs, by name."""
@@ -119,7 +145,7 @@ def share_statistics(run: MindRun) -> None:
     """Give every rank rank 0's running statistics, before they are saved or used."""
     if run.ranks.world_size == 1:
         return
-    own = [param for name, param in run.names.items() if name.endswith(("running_mean", "running_var"))]
+    own = run.statistics
     if not own:
         return
     flat = run.ranks.from_first(np.concatenate([param.asnumpy().reshape(-1) for param in own]))
@@ -139,14 +165,17 @@ def save(run: MindRun) -> None:
     progress.ledger = (progress.ledger + total) & ((1 << 64) - 1)
     share_statistics(run)
     run.metrics.flush()
+    measures = run.measures if run.measured_step == progress.step else {}
     fields = {
         "samples": progress.position,
         "ledger": f"{progress.ledger:016x}",
         "strategy": run.plan.strategy,
         "best_step": progress.best_step,
-        "measures": run.measures,
+        "older_bests": progress.older_bests,
+        "suspect": is_suspect(progress, run.guard_events_saved),
+        "measures": measures,
         "meta": {
-            "export": run.task.describe(progress.step, run.measures),
+            "export": run.task.describe(progress.step, measures),
             "progress": asdict(progress),
             "framework": "mindspore",
             "seed": run.config.seed,
@@ -157,6 +186,7 @@ def save(run: MindRun) -> None:
     }
     run.saver.save(progress.step, {name: param.asnumpy() for name, param in run.state().items()}, fields)
     run.saved_step, run.saved_at = progress.step, time.monotonic()
+    run.is_saved_suspect, run.guard_events_saved = bool(fields["suspect"]), progress.guard_events
 
 
 def wait_for_save(run: MindRun, deadline_s: float | None = None) -> None:
@@ -184,10 +214,10 @@ def _load(run: MindRun, path: Path) -> None:
         raise TrainError("engine/data-changed", before=meta["data_size"], now=len(run.data))
     state = run.state()
     fill(state, read_arrays(path, manifest, {name: tuple(param.shape) for name, param in state.items()}))
-    progress = dict(meta["progress"])
-    progress["skips"] = [tuple(pair) for pair in progress["skips"]]
-    run.progress = Progress(**progress)
-    run.saved_step = manifest.step
+    run.saver.trust(path, manifest.step)
+    run.progress = read_progress(meta)
+    run.saved_step, run.is_saved_suspect = manifest.step, manifest.suspect
+    run.guard_events_saved = run.progress.guard_events
 
 
 def fill(params: Mapping[str, Parameter], arrays: Mapping[str, Array]) -> None:

@@ -21,6 +21,7 @@ from headway.engine.mindspore.ranks import join
 from headway.engine.mindspore.run import MindRun, resume
 from headway.engine.mindspore.task import MindTask
 from headway.engine.mindspore.update import Adam
+from headway.engine.policy import refuse_empty
 from headway.engine.report import Reporter
 from headway.errors import TrainError
 from headway.messages import set_language
@@ -64,6 +65,8 @@ def prepare(job: dict[str, Any], reporter: Reporter, beat: HeartbeatWriter) -> M
     is_stop_wanted = _listen_for_stop()
     graphs = place.metrics(job["rank"]).parent / "graphs"
     set_up(task.settings, device=plan.device, local_rank=job["local_rank"], threads=plan.threads, graphs=graphs)
+    held_out = task.eval_data()
+    refuse_empty(held_out)
     ranks = join(job)
     loss = task.build_loss()
     params = list(loss.trainable_params())
@@ -78,7 +81,7 @@ def prepare(job: dict[str, Any], reporter: Reporter, beat: HeartbeatWriter) -> M
         adam=Adam(params, config.optimizer),
         schedule=make_schedule(config.lr, plan),
         data=task.train_data(),
-        eval_data=task.eval_data(),
+        eval_data=held_out,
         checkpoints=place.checkpoints,
         saver=ArraySaver(
             place.checkpoints,
