@@ -9,7 +9,7 @@ import time
 import pytest
 from command import TINY, events, headway, only_run, processes_of, start, stop_hard, wait_for_step, wait_until
 
-from headway.checkpoint import find_resumable
+from headway.checkpoint import find_resumable, list_checkpoints
 from headway.engine.order import Order, expected_ledger
 from headway.telemetry import RunDir, read_beat, read_events, read_json, read_metrics, run_state
 
@@ -146,6 +146,17 @@ def test_a_finished_run_is_not_resumed_and_says_how_to_train_longer(tmp_path):
     done = headway(tmp_path, "resume")
     assert done.returncode == 2
     assert "steps=6" in done.stderr
+
+
+def test_a_run_killed_in_its_last_validation_is_not_finished_and_resume_ends_it(tmp_path):
+    words = ("train.steps=4", "task.die_in=validation", "launch.restarts=0")
+    assert headway(tmp_path, "train", TINY, *words).returncode == 5
+    run = only_run(tmp_path)
+    assert [info.step for info in list_checkpoints(run.checkpoints)] == [4] and not events(run, "validation")
+    done = headway(tmp_path, "resume")
+    assert done.returncode == 0, done.stderr
+    assert [event["step"] for event in events(run, "validation")] == [4]
+    assert headway(tmp_path, "resume").returncode == 2
 
 
 def test_two_supervisors_do_not_share_a_run(tmp_path):

@@ -8,7 +8,7 @@ from headway.checkpoint.copy import copy_checkpoint
 from headway.checkpoint.export import Export, export_folder, export_pt, export_safetensors, plan_export
 from headway.checkpoint.export_ckpt import export_ckpt
 from headway.checkpoint.manifest import Manifest
-from headway.checkpoint.retention import find_leftovers, plan_prune, prune, sweep
+from headway.checkpoint.retention import best_there, find_leftovers, plan_prune, prune, sweep
 from headway.checkpoint.search import CheckpointInfo, Found, find_resumable, list_checkpoints, read_latest
 from headway.checkpoint.verify import read_manifest, verify_checkpoint
 
@@ -17,6 +17,7 @@ __all__ = [
     "Export",
     "Found",
     "Manifest",
+    "best_there",
     "copy_checkpoint",
     "export_ckpt",
     "export_folder",

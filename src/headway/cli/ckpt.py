@@ -17,6 +17,7 @@ from rich.text import Text
 from headway.checkpoint import (
     CheckpointInfo,
     Manifest,
+    best_there,
     export_ckpt,
     export_folder,
     export_pt,
@@ -230,7 +231,7 @@ def _plan(place: RunDir, infos: list[CheckpointInfo], *, keep_last: int | None, 
         known,
         keep_last=keep_last or save.keep_last,
         keep_every=keep_every or save.keep_every,
-        best_step=_best_step(place, found.manifest.best_step) if save.keep_best else None,
+        best_step=best_there(known, _best_steps(place, found.manifest)) if save.keep_best else None,
     )
 
 
@@ -245,6 +246,14 @@ def _best_step(place: RunDir, saved: int | None) -> int | None:
     """Return the step with the best validation: from the run's history, which knows more than the last manifest did."""
     best = run_state(place).best
     return saved if best is None else best.step
+
+
+def _best_steps(place: RunDir, newest: Manifest) -> list[int | None]:
+    """Return the steps that are or were the best, best first: the best one itself may not have been saved."""
+    progress = newest.meta.get("progress")
+    older = progress.get("older_bests") if isinstance(progress, dict) else None
+    steps = [step for step in older if isinstance(step, int)] if isinstance(older, list) else []
+    return [_best_step(place, newest.best_step), newest.best_step, *steps]
 
 
 def _default_out(place: RunDir, path: Path, form: str, select: str) -> Path:

@@ -21,7 +21,7 @@ from headway.launch import refuse_held
 from headway.messages import say
 from headway.plan import Plan
 from headway.recipes import find_recipe
-from headway.telemetry import EventLog, RunDir, find_run, new_run_dir, read_json, read_record
+from headway.telemetry import EventLog, RunDir, find_run, last_end, new_run_dir, read_events, read_json, read_record
 
 
 @command(
@@ -51,7 +51,7 @@ def resume(words: tuple[str, ...], detach: bool, dry_run: bool, trace: bool | No
         prepare_data(loaded, console)
         _, machine, plan = check_and_plan(loaded, console, Plan.from_json(read_json(run.plan)), trace=trace)
         done = step or max(saved, default=0)
-        if done >= plan.total_steps:
+        if done >= plan.total_steps and (step is not None or _has_ended_well(run)):
             raise UsageError("cli/resume-done", run=run.name, step=done, total=plan.total_steps, more=2 * done)
         if dry_run:
             return 0
@@ -66,6 +66,12 @@ def resume(words: tuple[str, ...], detach: bool, dry_run: bool, trace: bool | No
     finally:
         if nursery is not None:
             nursery.close()
+
+
+def _has_ended_well(run: RunDir) -> bool:
+    """Tell a finished run from one that has all its steps, but was stopped or killed before its last validation."""
+    end = last_end(read_events(run.events))
+    return end is not None and end.get("state") == "done"
 
 
 def _fork(run: RunDir, checkpoint: Path) -> RunDir:

@@ -50,6 +50,9 @@ def train(run: Run) -> Literal["done", "stopped"]:
         if totals.is_stop_wanted:
             wait_for_save(run, run.config.launch.grace_s)
             return "stopped"
+    early = policy.early_stop_event(run.course, run.progress)
+    if early is not None and run.ranks.rank == 0:
+        run.reporter.event(early)
     if run.saved_step != run.progress.step:
         run.meter.enter(SAVE)
         save(run, is_needed=True)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sized
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from headway.config import EvalConfig, RunConfig, SaveConfig
 from headway.engine.progress import Progress
@@ -91,6 +91,15 @@ def is_over(course: Course, progress: Progress) -> bool:
     """Say whether no step is left: all are taken, or the validations have not become better for long enough."""
     patience = course.config.eval.patience
     return progress.step >= course.total_steps or (patience is not None and progress.stale >= patience)
+
+
+def early_stop_event(course: Course, progress: Progress) -> dict[str, Any] | None:
+    """Return what tells the user why a run is over before its last step; none for one that is not."""
+    if progress.step >= course.total_steps:
+        return None
+    best = "n/a" if progress.best_step is None else progress.best_step
+    facts = {"step": progress.step, "stale": progress.stale, "best": best, "more": 2 * progress.stale}
+    return {"kind": "warning", "code": "engine/stopped-early", "facts": facts}
 
 
 def is_suspect(progress: Progress, guard_events_saved: int) -> bool:

@@ -41,6 +41,12 @@ TEXTS = {
         en_hint="add held-out samples to the data, then start again",
         zh_hint="为数据补充留出的验证样本，然后重新开始",
     ),
+    "engine/stopped-early": Text(
+        en="stopped early at step {step}: {stale} validations in a row were no better than the one of step {best}; "
+        "to train on: headway resume eval.patience={more}",
+        zh="在第 {step} 步提前停止：连续 {stale} 次验证都没有优于第 {best} 步；"
+        "继续训练：headway resume eval.patience={more}",
+    ),
     "engine/trial-failed": Text(
         en="the trial (sampling, rollouts) failed and is left out, training goes on: {why}",
         zh="试跑（采样、推演）失败，本次跳过，训练继续：{why}",

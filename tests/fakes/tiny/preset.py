@@ -28,6 +28,8 @@ class TinySection(Section):
     """Step at which rank `fail_rank` raises."""
     fail_rank: int = 1
     """Rank that raises."""
+    die_in: str = ""
+    """`validation` or `trial`: rank `fail_rank` is killed in the first one of this kind, once."""
     sleep_s: float = 0.0
     """Seconds each loss takes longer."""
 

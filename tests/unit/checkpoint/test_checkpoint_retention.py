@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakes.disks import Crash, Keep, disk_dying_at, make_checkpoint, make_writer, save_step
+from fakes.disks import CountingDisk, Crash, Keep, disk_dying_at, make_checkpoint, make_writer, save_step
 from headway.checkpoint import CheckpointInfo, find_resumable, list_checkpoints, plan_prune, prune, sweep
+from headway.checkpoint.disk import Space
 
 
 def info(step: int, is_verified: bool | None = True, rewrite: int = 0) -> CheckpointInfo:
@@ -89,6 +91,39 @@ def test_a_saver_keeps_what_the_rule_says(tmp_path):
     assert [info.step for info in list_checkpoints(tmp_path)] == [20, 40, 60]
     assert [event["step"] for event in events if event["kind"] == "checkpoint_pruned"] == [10, 30, 50]
     assert (tmp_path / "latest").read_text() == "step-00000060\n"
+
+
+def failing_once(step: int) -> CountingDisk:
+    """Return a disk on which no folder of this step can be made."""
+
+    def fail(number, name, args):
+        if name == "make_dir" and f"step-{step:08d}" in str(args[0]):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    return CountingDisk(fail)
+
+
+def test_the_older_best_stays_when_the_new_best_could_not_be_saved(tmp_path):
+    writer = make_writer(tmp_path, [], retention=Keep(keep_last=1), disk=failing_once(8))
+    save_step([writer], 4, best_step=4)
+    save_step([writer], 8, best_step=8, older_bests=[4])
+    for step in (12, 16):
+        save_step([writer], step, best_step=8, older_bests=[4])
+    assert [info.step for info in list_checkpoints(tmp_path)] == [4, 16]
+    save_step([writer], 20, best_step=20, older_bests=[8, 4])
+    assert [info.step for info in list_checkpoints(tmp_path)] == [20]
+
+
+def test_a_resumed_writer_makes_room_by_what_the_run_goes_on_from(tmp_path):
+    paths = [make_checkpoint(tmp_path, step, world_size=1) for step in (10, 20, 30)]
+    events: list[dict] = []
+    disk = CountingDisk(lambda number, name, args: None)
+    disk.space = lambda path: Space(0 if len(list_checkpoints(tmp_path)) > 1 else 1 << 40, None)
+    writer = make_writer(tmp_path, events, retention=Keep(keep_last=1), disk=disk, attempt=2)
+    writer.trust(paths[-1], 30)
+    save_step([writer], 40)
+    assert [event["kind"] for event in events if event["kind"] != "checkpoint_pruned"] == ["checkpoint_committed"]
+    assert writer.last_committed == 40
 
 
 def test_pruning_cut_short_at_any_call_leaves_whole_checkpoints_and_sweeping_finishes(tmp_path):

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import errno
 import math
 import threading
+import time
 
 import pytest
 import torch
@@ -9,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes.disks import CountingDisk, Keep
-from headway.checkpoint import find_resumable
+from headway.checkpoint import find_resumable, list_checkpoints
 from headway.checkpoint.state import Piece, Saver, pieces_of_tensor, restore, split_replicated
 from headway.checkpoint.torch_types import DTYPES
 from headway.errors import CheckpointError
@@ -219,6 +221,30 @@ def test_ranks_skip_together_when_one_of_them_is_busy(tmp_path):
     gate.set()
     assert all(saver.wait(30) for saver in savers) and flags == [False]
     assert savers[0].last_committed == 2
+
+
+def test_a_save_whose_copy_fails_takes_the_waiting_older_one_with_it(tmp_path):
+    # The older one's bytes are in the buffer that is half overwritten: another try of it would verify, and be wrong.
+    events, tries = [], []
+
+    def fail_first(call, name, args):
+        if name == "make_dir":
+            tries.append(args)
+            if len(tries) == 1:
+                raise OSError(errno.EIO, "Input/output error")
+
+    (saver,) = make_savers(tmp_path, 1, events, disk=CountingDisk(fail_first), backoff_s=(5.0,))
+    first, second = torch.ones(8), torch.full((8,), 2.0)
+    pieces = [*pieces_of_tensor("a", first), *pieces_of_tensor("b", first)]
+    saver.save(1, pieces, {})
+    deadline = time.monotonic() + 30
+    while not events and time.monotonic() < deadline:
+        time.sleep(0.01)  # the first try has failed, the second waits
+    broken = [*pieces_of_tensor("a", second), *pieces_of_tensor("b", torch.ones(8, device="meta"))]
+    with pytest.raises((NotImplementedError, RuntimeError)):
+        saver.save(2, broken, {})
+    assert saver.wait(30)
+    assert not list_checkpoints(tmp_path)
 
 
 def test_the_host_buffer_is_used_again(tmp_path):
