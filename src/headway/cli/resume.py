@@ -21,7 +21,17 @@ from headway.launch import refuse_held
 from headway.messages import say
 from headway.plan import Plan
 from headway.recipes import find_recipe
-from headway.telemetry import EventLog, RunDir, find_run, last_end, new_run_dir, read_events, read_json, read_record
+from headway.telemetry import (
+    EventLog,
+    RunDir,
+    find_run,
+    last_end,
+    make_lease,
+    new_run_dir,
+    read_events,
+    read_json,
+    read_record,
+)
 
 
 @command(
@@ -101,7 +111,7 @@ def _record_changes(run: RunDir, loaded: LoadedConfig) -> None:
     before, now = read_json(run.job)["config"], loaded.config.model_dump(mode="json")
     changes = {key: [old, new] for key, (old, new) in _differences(before, now).items()}
     log = EventLog(run.events)
-    log.append("run_resumed", command=describe_command()["argv"], changes=changes)
+    log.append("run_resumed", command=describe_command()["argv"], changes=changes, starter=make_lease())
     log.close()
 
 

@@ -19,7 +19,7 @@ from headway.cli.shape import command, option
 from headway.errors import UsageError
 from headway.launch import EXEC_ENTRY, Claims, Foreign, Outcome, detach, failure_text, launch_run, start_nursery
 from headway.messages import say
-from headway.telemetry import EventLog, RunDir, new_run_dir, write_json
+from headway.telemetry import EventLog, RunDir, make_lease, new_run_dir, write_json
 from headway.ui.text import clean_text
 
 _GRACE_S: Final = 30.0
@@ -150,7 +150,7 @@ def _write_job(place: RunDir, foreign: Foreign, world_size: int, options: dict[s
     write_json(place.job, job)
     write_json(place.command, describe_command())
     log = EventLog(place.events)
-    log.append("run_started", command=describe_command()["argv"])
+    log.append("run_started", command=describe_command()["argv"], starter=make_lease())
     log.close()
 
 

@@ -10,8 +10,11 @@ import click
 
 from headway.cli.shape import command, option
 from headway.messages import say
-from headway.telemetry import list_rows, plain
+from headway.telemetry import list_closed, list_rows, plain
 from headway.ui.screen import render_runs, show
+from headway.ui.text import clean_text
+
+_NAMED = 5
 
 
 @command("runs", help="ui/help-runs")
@@ -19,10 +22,15 @@ from headway.ui.screen import render_runs, show
 @option("--json", "as_json", is_flag=True, help="ui/opt-json")
 def runs(out: Path, as_json: bool) -> None:
     """List the runs of a folder."""
-    rows = list_rows(out)
+    rows, closed = list_rows(out), list_closed(out)
     if as_json:
-        click.echo(json.dumps(plain({"schema": "runs/1", "out": str(out), "runs": [asdict(row) for row in rows]})))
-    elif rows:
+        told = {"schema": "runs/1", "out": str(out), "runs": [asdict(row) for row in rows], "unreadable": closed}
+        click.echo(json.dumps(plain(told)))
+        return
+    if rows:
         show(render_runs(rows))
-    else:
+    elif not closed:
         click.echo(say("ui/runs-empty", out=out), err=True)
+    if closed:
+        names = ", ".join(map(clean_text, closed[:_NAMED])) + (", …" if len(closed) > _NAMED else "")
+        click.echo(say("ui/runs-closed", num=len(closed), names=names), err=True)

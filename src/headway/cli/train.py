@@ -20,7 +20,7 @@ from headway.errors import CheckError
 from headway.machine import MachineReport, check_mindspore, inspect_machine, read_mindspore, with_cpu, with_mindspore
 from headway.messages import say
 from headway.plan import Plan, fit_preset, has_trace, look_ahead, make_plan
-from headway.telemetry import EventLog, RunDir, new_run_dir, write_json
+from headway.telemetry import EventLog, RunDir, make_lease, new_run_dir, write_json
 
 
 @command(
@@ -99,7 +99,7 @@ def make_run(loaded: LoadedConfig, machine: MachineReport, plan: Plan) -> RunDir
     run = new_run_dir(Path(loaded.config.out), loaded.config.name or loaded.recipe.name)
     write_decisions(run, loaded, machine, plan)
     log = EventLog(run.events)
-    log.append("run_started", command=describe_command()["argv"])
+    log.append("run_started", command=describe_command()["argv"], starter=make_lease())
     log.append("checked", findings=[finding.to_json() for finding in machine.findings])
     log.append("planned", steps=plan.total_steps, world_size=plan.world_size)
     for code, facts in (*loaded.warnings, *((warning.code, warning.facts) for warning in plan.warnings)):

@@ -38,6 +38,10 @@ TEXTS: dict[str, Text] = {
     "ui/ago-h": Text(en="{num} h ago", zh="{num} 小时前"),
     "ui/ago-d": Text(en="{num} d ago", zh="{num} 天前"),
     "ui/runs-size": Text(en="checkpoints", zh="检查点"),
+    "ui/runs-closed": Text(
+        en="{num} more runs may not be read, because they belong to other users: {names}",
+        zh="另有 {num} 个训练属于其他用户，无权读取：{names}",
+    ),
     "ui/runs-empty": Text(
         en="no runs in {out} yet; start one: headway train", zh="{out} 中还没有训练；开始训练：headway train"
     ),

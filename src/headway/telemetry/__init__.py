@@ -4,15 +4,17 @@ In: steps of ranks, events of the supervisor. Out: `RunState`, `RunRow`, columns
 """
 
 from headway.telemetry.events import Event, EventLog, follow_events, read_events
-from headway.telemetry.find import find_run, is_run, list_runs
+from headway.telemetry.find import find_run, is_run, list_closed, list_runs
 from headway.telemetry.heartbeat import PHASES, Beat, HeartbeatWriter, read_beat
 from headway.telemetry.index import INDEX_NAME, RunRow, list_rows
 from headway.telemetry.lease import boot_id, is_held, is_here, make_lease, start_ticks
-from headway.telemetry.lines import number, plain, read_objects, read_tail
+from headway.telemetry.lines import number, plain, read_log_tail, read_objects, read_tail
 from headway.telemetry.metrics import COLUMNS, PARTS, Columns, MetricsWriter, own_step_s, read_metrics, tail_metrics
-from headway.telemetry.rundir import RunDir, new_run_dir, read_json, read_record, write_json
+from headway.telemetry.reading import read_json, read_part, read_record, section, whole, words
+from headway.telemetry.rundir import RunDir, new_run_dir, write_json
 from headway.telemetry.state import (
     ENDED,
+    STARTS,
     Measure,
     RankState,
     RunState,
@@ -30,6 +32,7 @@ __all__ = [
     "INDEX_NAME",
     "PARTS",
     "PHASES",
+    "STARTS",
     "Beat",
     "Columns",
     "Event",
@@ -52,6 +55,7 @@ __all__ = [
     "is_run",
     "is_supervised",
     "last_end",
+    "list_closed",
     "list_rows",
     "list_runs",
     "make_lease",
@@ -62,12 +66,17 @@ __all__ = [
     "read_beat",
     "read_events",
     "read_json",
+    "read_log_tail",
     "read_metrics",
     "read_objects",
+    "read_part",
     "read_record",
     "read_tail",
     "run_state",
+    "section",
     "start_ticks",
     "tail_metrics",
+    "whole",
+    "words",
     "write_json",
 ]

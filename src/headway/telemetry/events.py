@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from headway.telemetry.lines import decode_lines, encode_line, open_lines, read_objects, write_all
+from headway.telemetry.reading import read_part
 
 Event = dict[str, Any]
 
@@ -76,10 +77,7 @@ class EventLog:
 
 def read_events(path: Path) -> list[Event]:
     """Return all events in order; a torn last line is left out."""
-    try:
-        return decode_lines(path.read_bytes())
-    except FileNotFoundError:
-        return []
+    return decode_lines(read_part(path))
 
 
 def follow_events(path: Path, is_over: Callable[[], bool], poll_s: float = 0.2) -> Iterator[Event]:

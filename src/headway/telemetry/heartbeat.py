@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from headway.telemetry.reading import read_part
+
 PHASES: Final = ("start", "restore", "data", "forward", "backward", "optimizer", "eval", "save", "stopping", "ended")
 _MAGIC: Final = b"HWBEAT01"
 _LAYOUT: Final = struct.Struct("<8sqqqqqqddd")
@@ -68,10 +70,7 @@ class HeartbeatWriter:
 
 def read_beat(path: Path) -> Beat | None:
     """Return what the rank last wrote, or None when it has written nothing yet."""
-    try:
-        data = path.read_bytes()[: _LAYOUT.size]
-    except FileNotFoundError:
-        return None
+    data = read_part(path, 0, _LAYOUT.size)
     if len(data) < _LAYOUT.size or not data.startswith(_MAGIC):
         return None
     _, pid, attempt, phase, step, samples, moved, loss, lr, rate = _LAYOUT.unpack(data)

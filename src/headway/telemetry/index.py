@@ -11,14 +11,14 @@ import json
 import sqlite3
 import zlib
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from headway.telemetry.find import list_runs
 from headway.telemetry.lines import number, plain
 from headway.telemetry.rundir import RunDir
-from headway.telemetry.state import ENDED, Measure, RunState, State, is_supervised, run_state
+from headway.telemetry.state import Measure, RunState, State, is_supervised, run_state
 
 INDEX_NAME: Final = "index.sqlite"
 _SCHEMA: Final = "row/1"
@@ -63,21 +63,22 @@ def list_rows(out: Path) -> list[RunRow]:
     for run in runs:
         stamp = _stamp(run)
         row = known[run.name][1] if run.name in known and known[run.name][0] == stamp else None
-        if row is None:
+        if row is None or not _is_settled(run, row):
             row = _make_row(run_state(run))
             fresh[run.name] = (stamp, row)
-        rows[run.name] = _with_present_state(run, row)
+        rows[run.name] = row
     gone = known.keys() - rows.keys()
     if fresh or gone:
         _store(out / INDEX_NAME, fresh, gone)
     return [rows[run.name] for run in runs]
 
 
-def _with_present_state(run: RunDir, row: RunRow) -> RunRow:
-    """A supervisor can die without touching a file, so a run without an end is looked at every time."""
-    if row.state in ENDED:
-        return row
-    return replace(row, state="running" if is_supervised(run) else "lost")
+def _is_settled(run: RunDir, row: RunRow) -> bool:
+    """Say whether nothing moves any more without touching a file that the stamp knows.
+
+    A supervisor can die without touching one, and the heartbeat page of a live run moves without a new time.
+    """
+    return row.state != "running" and not is_supervised(run)
 
 
 def _stamp(run: RunDir) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from headway.telemetry.lines import decode_lines, number, open_lines, plain, read_tail, write_all
+from headway.telemetry.reading import read_part
 
 COLUMNS: Final = (
     "step",
@@ -42,6 +43,7 @@ Columns = Mapping[str, "array[float]"]
 _KEYS: Final = ("a", *COLUMNS)
 _LIMIT: Final = 100_000
 _LINE_BYTES: Final = 512
+_MOST_COUNT: Final = 1 << 53
 _log: Final = logging.getLogger(__name__)
 
 
@@ -124,10 +126,7 @@ def _format_rows(line: str, rows: list[tuple[object, ...]]) -> bytes:
 
 def read_metrics(path: Path) -> Columns:
     """Return a rank's steps as columns. After a restart some steps are redone: the last attempt wins."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        data = b""
+    data = read_part(path)
     rows: list[tuple[Any, ...]] = []
     for chunk in _chunks(data):
         rows.extend(_take_rows(decode_lines(chunk)))
@@ -155,7 +154,11 @@ def _take_rows(records: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
         rows = list(map(itemgetter(*_KEYS), records))
     except KeyError:
         rows = [tuple(record.get(key) for key in _KEYS) for record in records]
-    return [row for row in rows if type(row[0]) is int and type(row[1]) is int]
+    return [row for row in rows if _is_count(row[0]) and _is_count(row[1])]
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= _MOST_COUNT
 
 
 def _keep_last_attempt(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -185,7 +188,7 @@ def _make_columns(rows: list[tuple[Any, ...]]) -> dict[str, array[float]]:
 def _make_column(values: tuple[Any, ...]) -> array[float]:
     try:
         return array("d", values)
-    except TypeError:
+    except (TypeError, OverflowError):
         return array("d", map(number, values))
 
 

@@ -94,8 +94,12 @@ class RunDir:
 
     def ranks(self) -> list[int]:
         """Ranks that have left files, in order."""
-        places = (self.root / "ranks").glob("*")
-        return sorted(int(place.name) for place in places if place.name.isdigit())
+        try:
+            names = os.listdir(self.root / "ranks")
+        except OSError:
+            return []
+        # Nine digits are more ranks than there are; a longer name is somebody's joke, and no number to count by.
+        return sorted(int(name) for name in names if name.isascii() and name.isdigit() and len(name) < 10)
 
 
 def new_run_dir(out: Path, name: str) -> RunDir:
@@ -123,18 +127,3 @@ def write_json(path: Path, data: Any) -> None:
         file.flush()
         os.fsync(file.fileno())
     temp.replace(path)
-
-
-def read_json(path: Path) -> Any:
-    """Read a JSON file of the run."""
-    with path.open(encoding="utf-8") as file:
-        return json.load(file)
-
-
-def read_record(path: Path) -> dict[str, Any]:
-    """Read a record of the run for showing; one that is missing or unreadable counts as empty."""
-    try:
-        found = read_json(path)
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from dataclasses import dataclass
@@ -13,10 +14,13 @@ from headway.telemetry.heartbeat import Beat, read_beat
 from headway.telemetry.lease import boot_id, is_held, is_here
 from headway.telemetry.lines import number
 from headway.telemetry.metrics import Columns, own_step_s, tail_metrics
-from headway.telemetry.rundir import RunDir, read_record
+from headway.telemetry.reading import read_record, section, whole, words
+from headway.telemetry.rundir import RunDir
 
 State = Literal["running", "done", "stopped", "failed", "interrupted", "lost"]
 ENDED: Final[tuple[State, ...]] = ("done", "stopped", "failed", "interrupted")
+STARTS: Final = ("run_started", "run_resumed", "attempt_started")
+"""Events after which an earlier end no longer counts."""
 
 _RECENT_STEPS: Final = 20
 _FRESH_S: Final = 120.0
@@ -98,31 +102,31 @@ def run_state(run: RunDir, events: list[Event] | None = None) -> RunState:
     """Read the directory and say what the run is doing."""
     events = read_events(run.events) if events is None else events
     job = read_record(run.job)
-    plan = job.get("plan") or read_record(run.plan)
+    plan = section(job.get("plan")) or read_record(run.plan)
     steps = tail_metrics(run.metrics(0))
     end = last_end(events)
-    state = _state(run, end)
+    state = _state(run, end, events)
     beats = {rank: beat for rank in run.ranks() if (beat := read_beat(run.heartbeat(rank)))}
     step, samples, loss = _position(steps, beats.get(0), end)
     rate, step_s = _pace(steps, plan)
-    total = plan.get("total_steps")
+    total = whole(plan.get("total_steps"))
     validation, best = _validations(events)
     saved = _checkpoints(run, events)
     eta = max(0.0, (total - step) * step_s) if state == "running" and total and step_s is not None else None
     return RunState(
         name=run.name,
         path=str(run.root),
-        recipe=job.get("recipe"),
+        recipe=words(job.get("recipe")),
         state=state,
-        exit_code=end.get("exit_code") if end else None,
-        why=end.get("why") if end else None,
+        exit_code=whole(end.get("exit_code")) if end else None,
+        why=words(end.get("why")) if end else None,
         started=_first_time(events),
         ended=None if state == "running" else _last_time(events, steps),
         step=step,
         total_steps=total,
         samples=samples,
-        tokens_per_sample=plan.get("tokens_per_sample"),
-        world_size=plan.get("world_size"),
+        tokens_per_sample=whole(plan.get("tokens_per_sample")),
+        world_size=whole(plan.get("world_size")),
         loss=loss,
         validation=validation,
         best=best,
@@ -141,7 +145,7 @@ def last_end(events: list[Event]) -> Event | None:
     for event in reversed(events):
         if event.get("kind") == "run_ended":
             return event
-        if event.get("kind") in ("run_started", "attempt_started"):
+        if event.get("kind") in STARTS:
             return None
     return None
 
@@ -157,45 +161,61 @@ def is_supervised(run: RunDir) -> bool:
     return time.time() - max(_moved(run)) < _FRESH_S
 
 
+def _is_starting(events: list[Event]) -> bool:
+    """Say whether the process that began or resumed the run last is still about to supervise it."""
+    started = next((event for event in reversed(events) if event.get("kind") in STARTS), {})
+    starter = section(started.get("starter"))
+    if not starter:
+        return False
+    return is_held(starter) if is_here(starter) else time.time() - number(started.get("t")) < _FRESH_S
+
+
 def _moved(run: RunDir) -> list[float]:
-    places = [run.events, run.lease, *(run.metrics(rank) for rank in run.ranks())]
-    return [place.stat().st_mtime for place in places if place.exists()] or [0.0]
+    times = [0.0]
+    for place in (run.events, run.lease, *(run.metrics(rank) for rank in run.ranks())):
+        with contextlib.suppress(OSError):
+            times.append(place.stat().st_mtime)
+    return times
 
 
-def _state(run: RunDir, end: Event | None) -> State:
+def _state(run: RunDir, end: Event | None, events: list[Event]) -> State:
+    # A supervisor that holds the run after its end has come to resume it, or is about to let go.
+    if is_supervised(run):
+        return "running"
     if end is not None:
-        state: State = end.get("state", "failed")
-        return state if state in ENDED else "failed"
-    return "running" if is_supervised(run) else "lost"
+        found = end.get("state")
+        return next((state for state in ENDED if state == found), "failed")
+    return "running" if _is_starting(events) else "lost"
 
 
 def _position(steps: Columns, beat: Beat | None, end: Event | None) -> tuple[int, int | None, float | None]:
     """Return step, samples and loss from the freshest source."""
     num = len(steps["step"])
-    step, samples = (int(steps["step"][-1]), int(steps["samples"][-1])) if num else (0, None)
+    step = int(steps["step"][-1]) if num else 0
+    samples = int(steps["samples"][-1]) if num and math.isfinite(steps["samples"][-1]) else None
     loss = steps["loss"][-1] if num else None
     attempt = int(steps["a"][-1]) if num else 0
     # The page is ahead of the file by up to one flush; a beat of step 0 has no loss yet.
     if beat and beat.step and (beat.attempt > attempt or (beat.attempt == attempt and beat.step > step)):
         step, samples, loss = beat.step, beat.samples, beat.loss
-    if not num and end is not None and isinstance(end.get("steps"), int):
-        step = end["steps"]
+    if not num and end is not None:
+        step = whole(end.get("steps")) or step
     return step, samples, loss
 
 
 def _pace(steps: Columns, plan: dict[str, Any]) -> tuple[float | None, float | None]:
     """Return samples a second and seconds a step over the last own steps."""
     times = [own_step_s(steps, i) for i in range(max(0, len(steps["step"]) - _RECENT_STEPS), len(steps["step"]))]
-    times = [value for value in times if value > 0]
+    times = [value for value in times if 0 < value < math.inf]
     if not times:
         return None, None
     step_s = math.fsum(times) / len(times)
-    batch = plan.get("batch_samples")
+    batch = whole(plan.get("batch_samples"))
     return (batch / step_s if batch else None), step_s
 
 
 def _validations(events: list[Event]) -> tuple[Measure | None, Measure | None]:
-    found = [event for event in events if event.get("kind") == "validation" and event.get("measures")]
+    found = [event for event in events if event.get("kind") == "validation" and section(event.get("measures"))]
     last = _measure(found[-1]) if found else None
     bests = [event for event in found if event.get("best")]
     return last, _measure(bests[-1]) if bests else None
@@ -210,27 +230,35 @@ def best_measure(event: Event) -> str:
 def _measure(event: Event) -> Measure:
     name = best_measure(event)
     sense: Literal["min", "max"] = "max" if event.get("sense") == "max" else "min"
-    return Measure(name=name, value=number(event["measures"][name]), step=int(event.get("step", 0)), sense=sense)
+    value = number(event["measures"][name])
+    return Measure(name=name, value=value, step=whole(event.get("step")) or 0, sense=sense)
 
 
 def _checkpoints(run: RunDir, events: list[Event]) -> tuple[Saved, ...]:
     saved: dict[int, Saved] = {}
     for event in events:
-        step = event.get("step")
-        if event.get("kind") != "checkpoint_committed" or not isinstance(step, int):
+        step = whole(event.get("step"))
+        if event.get("kind") != "checkpoint_committed" or step is None:
             continue
         # The directory may have been moved since: only the folder's name is trusted, and only if it is still there.
         place = run.checkpoints / Path(str(event.get("path", ""))).name
         saved[step] = Saved(
             step=step,
             path=str(place),
-            num_bytes=int(number(event.get("bytes") or 0)),
+            num_bytes=whole(event.get("bytes")) or 0,
             t=number(event.get("t")),
             stall_s=number(event.get("stall_s")),
             write_s=number(event.get("write_s")),
-            is_there=place != run.checkpoints and place.is_dir(),
+            is_there=place != run.checkpoints and _is_folder(place),
         )
     return tuple(saved[step] for step in sorted(saved))
+
+
+def _is_folder(place: Path) -> bool:
+    try:
+        return place.is_dir()
+    except (OSError, ValueError):  # not ours to look into, or a name that no file can have
+        return False
 
 
 def _ranks(run: RunDir, beats: dict[int, Beat], state: State) -> tuple[RankState, ...]:
@@ -250,9 +278,9 @@ def _ranks(run: RunDir, beats: dict[int, Beat], state: State) -> tuple[RankState
 
 
 def _first_time(events: list[Event]) -> float | None:
-    return next((number(event["t"]) for event in events if "t" in event), None)
+    return next((t for event in events if math.isfinite(t := number(event.get("t")))), None)
 
 
 def _last_time(events: list[Event], steps: Columns) -> float | None:
-    times = [number(event["t"]) for event in events[-1:] if "t" in event] + list(steps["t"][-1:])
-    return max(times, default=None)
+    times = [*(number(event.get("t")) for event in events[-1:]), *steps["t"][-1:]]
+    return max((t for t in times if math.isfinite(t)), default=None)

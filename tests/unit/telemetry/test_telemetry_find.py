@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.telemetry import find_run, list_runs, new_run_dir, rundir
+from headway.telemetry import EventLog, find_run, list_runs, new_run_dir, rundir
 
 
 def test_runs_of_one_second_are_in_the_order_they_began(tmp_path, monkeypatch):
@@ -14,3 +14,19 @@ def test_runs_of_one_second_are_in_the_order_they_began(tmp_path, monkeypatch):
     third = new_run_dir(tmp_path, "m")
     assert [run.name for run in list_runs(tmp_path)] == [last.name, third.name, second.name, first.name]
     assert find_run(None, tmp_path).name == last.name
+
+
+def test_the_newest_run_goes_by_the_instant_and_not_by_local_names(tmp_path):
+    for name, t in (("20261118-080000_tokyo_0000", 1e9), ("20261117-180000_paulo_0000", 1e9 + 3600)):
+        (tmp_path / name / "ranks").mkdir(parents=True)
+        log = EventLog(tmp_path / name / "events.jsonl", clock=lambda t=t: t)
+        log.append("run_started", command=[])
+        log.close()
+    assert [run.name[16:21] for run in list_runs(tmp_path)] == ["paulo", "tokyo"]
+
+
+def test_a_run_without_events_goes_by_its_name(tmp_path):
+    for name in ("20261118-080000_a_0000", "20261118-080001_b_0000", "odd"):
+        (tmp_path / name / "ranks").mkdir(parents=True)
+    assert [run.name for run in list_runs(tmp_path)][-1] == "odd"
+    assert find_run(None, tmp_path).name == "20261118-080001_b_0000"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fakes.run_fixture import FakeRun, write_live_run, write_run
-from headway.telemetry import INDEX_NAME, EventLog, MetricsWriter, RunDir, index, list_rows, write_json
+from headway.telemetry import INDEX_NAME, EventLog, HeartbeatWriter, MetricsWriter, RunDir, index, list_rows, write_json
 
 
 @pytest.fixture
@@ -111,3 +111,15 @@ def test_a_loss_that_is_not_a_number_comes_back_from_the_index(tmp_path: Path) -
 def test_a_folder_that_is_not_there_holds_no_runs(tmp_path: Path) -> None:
     assert list_rows(tmp_path / "nothing") == []
     assert not (tmp_path / "nothing").exists()
+
+
+def test_the_step_of_a_live_run_moves_although_no_file_gets_a_new_time(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path / "20260101-000000_live_aaaa")
+    fake.hold()
+    fake.begin()
+    beat = HeartbeatWriter(fake.run.heartbeat(0), 1)
+    beat.beat(3, 5)
+    assert [row.step for row in list_rows(tmp_path)] == [5]
+    beat.beat(3, 70)
+    assert [row.step for row in list_rows(tmp_path)] == [70]
+    fake.events.close()

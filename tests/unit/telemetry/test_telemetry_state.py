@@ -145,3 +145,25 @@ def test_runs_are_found_by_path_name_part_and_age(tmp_path: Path) -> None:
 def test_number_reads_what_plain_wrote() -> None:
     values = json.loads('["NaN", "Infinity", "-Infinity", 1, null, "text", {}]')
     assert [str(number(value)) for value in values] == ["nan", "inf", "-inf", "1.0", "nan", "nan", "nan"]
+
+
+def test_a_run_that_is_being_resumed_runs_and_is_not_done(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "r")
+    log = EventLog(run.events)
+    log.append("run_resumed", command=[], changes={}, starter=make_lease())
+    log.close()
+    assert run_state(run).state == "running"
+
+
+def test_a_resume_that_died_before_it_supervised_leaves_a_lost_run(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "r")
+    log = EventLog(run.events)
+    log.append("run_resumed", command=[], changes={}, starter={**make_lease(), "start_ticks": 1})
+    log.close()
+    assert run_state(run).state == "lost"
+
+
+def test_a_supervisor_that_has_taken_an_ended_run_makes_it_run_again(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "r")
+    write_json(run.lease, make_lease())
+    assert run_state(run).state == "running"

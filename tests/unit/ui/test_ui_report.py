@@ -242,3 +242,17 @@ def test_the_plan_table_speaks_both_languages_and_keeps_what_it_does_not_know(tm
     assert '<span lang="en">command line</span><span lang="zh">命令行</span>' in text
     assert '<span lang="en">no GPU here</span><span lang="zh">本机没有 GPU</span>' in text
     assert "64 &lt;b&gt;" in text and "run.yaml:3:1" in text and "64 <b>" not in text
+
+
+def test_the_wall_time_holds_every_session_also_those_after_a_resume_and_a_kill(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path / "r")
+    fake.event("run_started", command=[])
+    fake.event("attempt_started", 1.0, attempt=1)
+    fake.event("run_ended", 99.0, state="interrupted", exit_code=130, steps=5)
+    fake.event("run_resumed", 5000.0, command=[], changes={})
+    fake.event("attempt_started", 2.0, attempt=2)
+    fake.event("checkpoint_committed", 18.0, step=7)
+    fake.event("run_resumed", 5000.0, command=[], changes={})  # the session before was killed outright
+    fake.event("run_ended", 10.0, state="done", exit_code=0, steps=9)
+    fake.events.close()
+    assert gather(fake.run).wall_s == pytest.approx(100.0 + 20.0 + 10.0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 from headway.config import flatten
 from headway.telemetry import (
     PARTS,
+    STARTS,
     Columns,
     Event,
     Measure,
@@ -20,9 +23,10 @@ from headway.telemetry import (
     RunState,
     number,
     read_events,
+    read_log_tail,
     read_metrics,
+    read_part,
     read_record,
-    read_tail,
     run_state,
 )
 from headway.ui.compare import Beside, compare_runs, find_siblings
@@ -90,13 +94,15 @@ def gather(run: RunDir) -> Facts:
         validations=validations,
         baselines=_baselines(events, state.best or state.validation),
         redone_steps=_count_redone(run, by_rank),
-        wall_s=_wall_s(events),
+        wall_s=_wall_s(events, by_rank[0]["t"] if 0 in by_rank else ()),
         plan=read_record(run.plan) or job.get("plan") or {},
         config=flatten(job.get("config") or {}),
         origins=flatten(origins.get("origins", origins)),
         machine=read_record(run.machine),
         command=read_record(run.command),
-        log_tail=[clean_text(line) for line in read_tail(run.log, 8192).decode("utf-8", "replace").splitlines()[-40:]],
+        log_tail=[
+            clean_text(line) for line in read_log_tail(run.log, 8192).decode("utf-8", "replace").splitlines()[-40:]
+        ],
         beside=compare_runs([run, *siblings]) if siblings else [],
     )
 
@@ -121,23 +127,33 @@ def _baselines(events: list[Event], measure: Measure | None) -> list[tuple[str, 
 
 def _count_redone(run: RunDir, by_rank: dict[int, Columns]) -> int:
     """Return how many steps were trained and lost again: lines of rank 0 that no longer count."""
-    if 0 not in by_rank or not run.metrics(0).exists():
+    if 0 not in by_rank:
         return 0
-    return max(0, run.metrics(0).read_bytes().count(b"\n") - len(by_rank[0]["step"]))
+    return max(0, read_part(run.metrics(0)).count(b"\n") - len(by_rank[0]["step"]))
 
 
-def _wall_s(events: list[Event]) -> float:
+def _wall_s(events: list[Event], step_times: Sequence[float]) -> float:
+    """Return the time of all sessions: each from its start to its end, or to the last sign it left when killed."""
+    steps = sorted(t for t in step_times if math.isfinite(t))
     total, began, last = 0.0, None, 0.0
     for event in events:
-        t = number(event.get("t"))
-        if event.get("kind") == "run_started":
-            # A session whose supervisor was killed ends with the last word it left.
-            total += last - began if began is not None else 0.0
+        t, kind = number(event.get("t")), event.get("kind")
+        if not math.isfinite(t):
+            continue
+        if began is not None and kind in ("run_started", "run_resumed"):
+            total, began = total + max(0.0, _last_before(steps, t, last) - began), t
+        elif began is None and kind in STARTS:
             began = t
         last = t
-        if event.get("kind") == "run_ended" and began is not None:
-            total, began = total + t - began, None
-    return total + (last - began if began is not None else 0.0)
+        if kind == "run_ended" and began is not None:
+            total, began = total + max(0.0, t - began), None
+    return total + (max(0.0, _last_before(steps, math.inf, last) - began) if began is not None else 0.0)
+
+
+def _last_before(steps: list[float], until: float, last: float) -> float:
+    """Return the last sign of a session: an event, or a step after it."""
+    found = bisect_left(steps, until)
+    return max(last, steps[found - 1]) if found else last
 
 
 def _join_ranks(ranks: dict[int, Columns]) -> Steps | None:

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headway.messages import say
-from headway.telemetry import RunDir, RunState, read_tail, run_state
+from headway.telemetry import RunDir, RunState, read_log_tail, run_state
 from headway.ui.progress import clock_text, rate_text
 from headway.ui.screen.runs import measure_text, state_text, step_text, value_text
 from headway.ui.text import clean_text
@@ -32,7 +32,7 @@ class View:
 
 def look(run: RunDir, num_lines: int = 8) -> View:
     """Read what the view shows from the directory."""
-    lines = read_tail(run.log, _LOG_BYTES).decode("utf-8", "replace").split("\n")
+    lines = read_log_tail(run.log, _LOG_BYTES).decode("utf-8", "replace").split("\n")
     shown = [clean_text(line) for line in lines if line.strip()]
     return View(state=run_state(run), log=tuple(shown[-num_lines:]))
 

@@ -1,0 +1,91 @@
+"""The one way to read a file of a run: only regular files, bounded, without waiting, without surprise types.
+
+A run directory may come from another machine, another user or a torn disk. A FIFO, a device or a folder where a file
+belongs is no file; what is there in a wrong type counts as absent.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any, Final
+
+MOST_RECORD_BYTES: Final = 64 << 20
+MOST_LINES_BYTES: Final = 2 << 30
+"""Far more than a year of events or steps; a file that pretends to be larger is read as far as this."""
+_MOST_WHOLE: Final = 1 << 62
+
+
+def open_regular(path: Path) -> int:
+    """Open a regular file for reading; a FIFO never makes us wait.
+
+    Raises:
+        OSError: there is none, it may not be read, or it is something other than a file.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return fd
+
+
+def read_part(path: Path, start: int = 0, most_bytes: int = MOST_LINES_BYTES) -> bytes:
+    """Return bytes of a file from a place on, or from so many before its end; an absent or unreadable one is empty."""
+    try:
+        fd = open_regular(path)
+    except OSError:
+        return b""
+    with open(fd, "rb") as file:
+        try:
+            size = os.fstat(fd).st_size
+            file.seek(start if start >= 0 else max(0, size + start))
+            # The size first: a file in /proc or one that grows while it is read has no end of its own.
+            return file.read(min(most_bytes, max(0, size - file.tell())))
+        except OSError:
+            return b""
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file of the run.
+
+    Raises:
+        OSError: it cannot be read, or is something other than a file.
+        ValueError: it is torn, too large or nested too deeply.
+    """
+    with open(open_regular(path), "rb") as file:
+        data = file.read(MOST_RECORD_BYTES + 1)
+    if len(data) > MOST_RECORD_BYTES:
+        raise ValueError(f"{path} is larger than {MOST_RECORD_BYTES >> 20} MiB")
+    try:
+        return json.loads(data)
+    except RecursionError as err:
+        raise ValueError(f"{path} is nested too deeply") from err
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """Read a record of the run for showing; one that is missing or unreadable counts as empty."""
+    try:
+        found = read_json(path)
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def whole(value: Any) -> int | None:
+    """Return a whole number of sane size, or None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if -_MOST_WHOLE < value < _MOST_WHOLE else None
+
+
+def words(value: Any) -> str | None:
+    """Return a text, or None for anything else."""
+    return value if isinstance(value, str) else None
+
+
+def section(value: Any) -> dict[str, Any]:
+    """Return an object, or an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
