@@ -56,10 +56,10 @@ def preload_of(loaded: LoadedConfig) -> list[str]:
     return modules
 
 
-def supervise(run: RunDir, nursery: Nursery, stream: TextIO) -> int:
-    """Run to the end on this terminal; return the exit code."""
+def supervise(run: RunDir, nursery: Nursery, stream: TextIO, *, is_watched: bool = True) -> int:
+    """Run to the end on this terminal, or in the background into supervisor.log; return the exit code."""
     plan = Plan.from_json(read_json(run.plan))
-    console = RunConsole(stream, plan)
+    console = RunConsole(stream, plan, log=None if is_watched else run.log)
     try:
         outcome = launch_run(run, observer=console, nursery=nursery)
         console.tick([read_beat(run.heartbeat(rank)) for rank in range(plan.world_size)])

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, TextIO
 
 from headway.cli.run_pace import Pace
 from headway.messages import say
 from headway.telemetry import Beat
-from headway.ui.text import clean_text, fit_text
+from headway.ui.limit import LineLimit
+from headway.ui.text import clean_text, columns_of, fit_text
 
 _HOLD_S: Final = 0.15
 """How long a line waits for its like from other ranks."""
@@ -20,7 +22,6 @@ _MOST_A_TICK: Final = 400
 _SHOWN_LINE: Final = 4000
 _FLOOD_S: Final = 1.0
 """Between two words on how many lines were not shown."""
-_COLUMNS: Final = 100
 _TELL_S: Final = 30.0
 """Between two words on progress where there is no terminal."""
 
@@ -35,8 +36,10 @@ class _Waiting:
 class RunScreen:
     """Shows one foreign run: ranks' lines on `out`, our own words on `err`."""
 
-    def __init__(self, out: TextIO, err: TextIO, world_size: int) -> None:
+    def __init__(self, out: TextIO, err: TextIO, world_size: int, log: Path | None = None) -> None:
+        """With `log`, lines are shown only at first: the streams are a file, and they stand in the log."""
         self._out, self._err, self._world_size = out, err, world_size
+        self._limit = LineLimit(log)
         self._waiting: list[_Waiting] = []
         self._at: dict[int, int] = {}
         self._taken = self._dropped = 0
@@ -50,6 +53,7 @@ class RunScreen:
 
     def event(self, event: dict[str, Any]) -> None:
         """Say an event that a person would want to know."""
+        self._limit.see(event)
         lines = _event_lines(event)
         if lines:
             self._flush()
@@ -81,7 +85,7 @@ class RunScreen:
             self._pace.read(state)
         if rank == 0 and self._is_terminal:
             self._has_bar = True
-            self._bar = fit_text(clean_text(state[:_SHOWN_LINE].decode("utf-8", "replace")), _COLUMNS)
+            self._bar = clean_text(state[:_SHOWN_LINE].decode("utf-8", "replace"))
 
     def skipped(self, num: int) -> None:
         """Count what did not even come here."""
@@ -96,7 +100,7 @@ class RunScreen:
             self._tell_dropped()
         self._show_pace(max((beat.step for beat in beats if beat is not None), default=0))
         if self._bar:
-            self._err.write(f"\r{self._bar}\x1b[K")
+            self._err.write(f"\r{fit_text(self._bar, columns_of(self._err))}\x1b[K")
             self._err.flush()
 
     def _show_pace(self, step: int) -> None:
@@ -115,8 +119,10 @@ class RunScreen:
 
     def _tell_dropped(self) -> None:
         self._flood_at = time.monotonic()
-        self._write(self._err, [say("run/lines-skipped", num=self._dropped)])
+        told = self._limit.take(say("run/lines-skipped", num=self._dropped))
         self._dropped = 0
+        if told:
+            self._write(self._err, told)
 
     def close(self) -> None:
         """Show the last lines."""
@@ -130,9 +136,10 @@ class RunScreen:
     def _flush(self) -> None:
         if not self._waiting:
             return
-        lines = [self._compose(one) for one in self._waiting]
+        lines = [shown for one in self._waiting for shown in self._limit.take(self._compose(one))]
         self._waiting, self._at = [], {}
-        self._write(self._out, lines)
+        if lines:
+            self._write(self._out, lines)
 
     def _compose(self, one: _Waiting) -> str:
         times = f" (×{len(one.ranks)})" if len(one.ranks) > 1 else ""

@@ -19,4 +19,4 @@ from headway.telemetry import RunDir
 def supervise(root: Path) -> int:
     """Supervise a prepared run."""
     run = RunDir(root)
-    return supervise_run(run, nursery_for(reload(run, ())), sys.stderr)
+    return supervise_run(run, nursery_for(reload(run, ())), sys.stderr, is_watched=False)

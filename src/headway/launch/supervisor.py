@@ -315,8 +315,7 @@ class Supervisor:
                 self._restart_at = None
                 self._restart()
             elif self._stop is not None:
-                why = "launch/stopped-now" if self._attempts else "launch/interrupted-early"
-                self._end("interrupted", self._stop.exit_code, why, {"step": self._steps})
+                self._end("interrupted", self._stop.exit_code, self._why_stopped(), {"step": self._steps})
         elif not attempt.is_whole:
             if self._is_grace_over(now):
                 self.nursery.process.kill()
@@ -329,6 +328,12 @@ class Supervisor:
         if now >= self._next_tick:
             self._next_tick = now + _TICK_S
             self._tick(now)
+
+    def _why_stopped(self) -> str:
+        """Return the words for a stop while no rank lives; a foreign line has nothing that could be resumed."""
+        if self._job.foreign is not None:
+            return "launch/foreign-stopped" if self._attempts else "launch/foreign-stopped-early"
+        return "launch/stopped-now" if self._attempts else "launch/interrupted-early"
 
     def _is_grace_over(self, now: float) -> bool:
         return self._stop is not None and (self._stop.is_now or now >= self._stop.at + self._job.grace_s)

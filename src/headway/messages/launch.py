@@ -118,6 +118,10 @@ TEXTS: dict[str, Text] = {
         en="stopped on request near step {step}",
         zh="已按要求停止（约第 {step} 步）",
     ),
+    "launch/foreign-stopped-early": Text(
+        en="stopped on request before the program had started",
+        zh="程序启动之前已按要求停止",
+    ),
     "launch/foreign-killed": Text(
         en="stopped near step {step}; it did not end by itself and was killed",
         zh="已停止（约第 {step} 步）；程序没有自行结束，已被强制终止",

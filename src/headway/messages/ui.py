@@ -38,6 +38,11 @@ TEXTS: dict[str, Text] = {
     "ui/ago-h": Text(en="{num} h ago", zh="{num} 小时前"),
     "ui/ago-d": Text(en="{num} d ago", zh="{num} 天前"),
     "ui/runs-size": Text(en="checkpoints", zh="检查点"),
+    "ui/lines-in-log": Text(en="further output goes only to {log}", zh="后续输出只写入 {log}"),
+    "ui/watch-lost-line": Text(
+        en="the supervisor is gone; start it again with its own headway run line",
+        zh="监控进程已不在；用原来的 headway run 命令重新启动",
+    ),
     "ui/runs-closed": Text(
         en="{num} more runs may not be read, because they belong to other users: {names}",
         zh="另有 {num} 个训练属于其他用户，无权读取：{names}",

@@ -5,6 +5,6 @@ In: a run directory or its records. Out: text. What is needed beside every run i
 """
 
 from headway.ui.progress import ProgressLine, clock_text, rate_text
-from headway.ui.text import cell_width, clean_text, fit_text
+from headway.ui.text import cell_width, clean_text, columns_of, fit_text
 
-__all__ = ["ProgressLine", "cell_width", "clean_text", "clock_text", "fit_text", "rate_text"]
+__all__ = ["ProgressLine", "cell_width", "clean_text", "clock_text", "columns_of", "fit_text", "rate_text"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Final, TextIO
 
 from headway.messages import say
 from headway.plan import Plan
 from headway.telemetry import Beat, best_measure
+from headway.ui.limit import LineLimit
 from headway.ui.progress import ProgressLine
 from headway.ui.text import clean_text
 from headway.units import duration, size
@@ -17,12 +19,15 @@ _SHOWN_LINE: Final = 2000
 class RunConsole:
     """Shows one run. The supervisor calls it from its loop, so it only writes short texts and returns."""
 
-    def __init__(self, stream: TextIO, plan: Plan) -> None:
+    def __init__(self, stream: TextIO, plan: Plan, log: Path | None = None) -> None:
+        """With `log`, lines of ranks are shown only at first: the stream is a file, and they stand in the log."""
         self._line = ProgressLine(stream, total_steps=plan.total_steps, tokens_per_sample=plan.tokens_per_sample)
         self._validation: tuple[str, float] | None = None
+        self._limit = LineLimit(log)
 
     def event(self, event: dict[str, Any]) -> None:
         """Say an event that a person would want to know."""
+        self._limit.see(event)
         text = self._words(event)
         if text:
             self._line.say(clean_text(text))
@@ -30,7 +35,8 @@ class RunConsole:
     def line(self, rank: int, line: bytes) -> None:
         """Show what a rank printed, made safe for a terminal."""
         text = line[:_SHOWN_LINE].decode("utf-8", "replace")
-        self._line.say(f"[{rank}] {clean_text(text)}")
+        for shown in self._limit.take(f"[{rank}] {clean_text(text)}"):
+            self._line.say(shown)
 
     def tick(self, beats: list[Beat | None]) -> None:
         """Move the progress line."""

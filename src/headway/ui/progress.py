@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 import threading
 import time
 from collections import deque
@@ -12,7 +11,7 @@ from typing import Final, TextIO
 
 from headway.messages import say
 from headway.telemetry import Beat
-from headway.ui.text import cell_width, clean_text, fit_text
+from headway.ui.text import cell_width, clean_text, columns_of, fit_text
 from headway.units import duration, short
 
 _RECENT_STEPS: Final = 20
@@ -119,8 +118,7 @@ class ProgressLine:
 
     def _draw(self, now: float) -> None:
         if self._is_terminal:
-            # The last column stays free: a terminal that wraps there would leave a copy of the line behind.
-            self._drawn = fit_line(self._line, shutil.get_terminal_size().columns - 1)
+            self._drawn = fit_line(self._line, columns_of(self._stream))
             self._stream.write(f"\r{self._drawn}\x1b[K")
         elif self._line != self._drawn:
             self._drawn = self._line

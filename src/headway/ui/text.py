@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import unicodedata
-from typing import Final
+from typing import Final, TextIO
 
 _ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_].*?(?:\x1b\\|\x07|$)|[ -/]*[0-~])")
 # C0 and C1 controls, and the marks that turn the direction of text round.
@@ -16,6 +18,19 @@ def clean_text(text: str) -> str:
     text = _ESCAPES.sub("", text.rstrip("\r\n")).expandtabs(4)
     text = _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def columns_of(stream: TextIO) -> int:
+    """Return how many columns of a terminal one line may fill without the next one being touched.
+
+    The last column stays free: a terminal that wraps there would leave a copy of the line behind. What is asked is the
+    terminal that is written to; standard output may go to a file at the same time.
+    """
+    try:
+        columns = os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        columns = 0
+    return (columns or shutil.get_terminal_size().columns) - 1
 
 
 def cell_width(text: str) -> int:

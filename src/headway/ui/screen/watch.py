@@ -42,7 +42,8 @@ def render(view: View) -> RenderableType:
     state = view.state
     parts: list[RenderableType] = [_progress(state), Text(""), _numbers(state)]
     if state.state == "lost":
-        parts += [Text(""), Text(say("ui/watch-lost", name=clean_text(state.name)), style="red")]
+        code = "ui/watch-lost" if state.recipe is not None else "ui/watch-lost-line"
+        parts += [Text(""), Text(say(code, name=clean_text(state.name)), style="red")]
     if state.ranks:
         parts += [Text(""), _ranks(state)]
     if view.log:
