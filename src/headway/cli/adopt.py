@@ -26,7 +26,7 @@ from headway.adopt import (
     understand,
     write_clean,
 )
-from headway.cli.shape import command, option
+from headway.cli.shape import command, echo_json, option
 from headway.errors import UsageError
 from headway.messages import say
 
@@ -76,7 +76,7 @@ def adopt(
         raise UsageError("adopt/nothing-found", source=source)
     clean = write_clean(meaning.launch, findings) if meaning.launch is not None else ""
     if wanted.as_json:
-        click.echo(json.dumps(_record(source, meaning, findings, clean), ensure_ascii=False, indent=2))
+        echo_json(_record(source, meaning, findings, clean), indent=2)
     else:
         click.echo("\n".join(_lines(meaning, findings)), err=True)
         if not wanted.to:
@@ -91,7 +91,7 @@ def _read_source(words: Sequence[str], wanted: _Wanted) -> tuple[str, str, _Want
         raise UsageError("adopt/nothing-given")
     first, rest = words[0], words[1:]
     if first == "-":
-        return "-", sys.stdin.read(), _read_rest(rest, wanted)
+        return "-", sys.stdin.buffer.read().decode("utf-8", "replace"), _read_rest(rest, wanted)
     path = Path(first)
     if "\n" not in first and len(first) < 4096 and path.is_file():
         return first, path.read_bytes().decode("utf-8", "replace"), _read_rest(rest, wanted)

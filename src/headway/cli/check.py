@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headway.cli.cpu import cpu_of, look_at_cpu
-from headway.cli.shape import command, option
+from headway.cli.shape import command, echo_json, option
 from headway.cli.source import load_words
 from headway.config import LoadedConfig, Recipe, RunConfig
 from headway.errors import CheckError
@@ -91,7 +90,7 @@ def check(
     if report.stands_in is None:
         report = _with_cpu(report, loaded, smoke)
     if as_json:
-        click.echo(json.dumps(report.to_json(), ensure_ascii=False, indent=2))
+        echo_json(report.to_json(), indent=2)
         context.exit(0 if report.can_run else 3)
     if loaded is not None:
         notes: list[tuple[Level, str, Mapping[str, Any]]] = [("warn", code, facts) for code, facts in loaded.warnings]

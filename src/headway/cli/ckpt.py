@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from dataclasses import replace
@@ -32,7 +31,7 @@ from headway.checkpoint import (
     sweep,
     verify_checkpoint,
 )
-from headway.cli.shape import group, option
+from headway.cli.shape import echo_json, group, option
 from headway.config import SaveConfig
 from headway.errors import CheckpointError, UsageError
 from headway.messages import say
@@ -317,4 +316,4 @@ def _whole(value: object) -> int | None:
 
 
 def _print_json(schema: str, **facts: object) -> None:
-    click.echo(json.dumps({"schema": schema, **facts}, ensure_ascii=False, indent=2))
+    echo_json({"schema": schema, **facts}, indent=2)

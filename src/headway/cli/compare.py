@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from headway.cli.shape import command, option
+from headway.cli.shape import command, echo_json, option
 from headway.errors import UsageError
-from headway.telemetry import find_run, plain
+from headway.telemetry import find_run
 from headway.ui.compare import compare_runs, find_siblings
 from headway.ui.screen import render_compared, show
 
@@ -40,6 +39,6 @@ def compare(names: tuple[str, ...], out: Path, as_json: bool) -> None:
             }
             for row in rows
         ]
-        click.echo(json.dumps(plain({"schema": "compare/1", "runs": told}), ensure_ascii=False))
+        echo_json({"schema": "compare/1", "runs": told})
         return
     show(render_compared(rows))

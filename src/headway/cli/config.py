@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from headway.cli.shape import command, group, option
+from headway.cli.shape import command, echo_json, group, option
 from headway.config import Explained, RunConfig, dump_yaml, explain, load_config, schema_json
 from headway.messages import say
 from headway.recipes import find_recipe
@@ -41,7 +41,7 @@ def show(words: tuple[str, ...], as_json: bool, with_origins: bool) -> None:
             "origins": loaded.origins,
             "warnings": [{"code": code, "facts": facts} for code, facts in loaded.warnings],
         }
-        click.echo(json.dumps(record, ensure_ascii=False, indent=2))
+        echo_json(record, indent=2)
         return
     click.echo(dump_yaml(loaded.config, loaded.origins if with_origins else None), nl=False)
 
@@ -52,7 +52,7 @@ def show(words: tuple[str, ...], as_json: bool, with_origins: bool) -> None:
 def schema(recipe: str | None, as_json: bool) -> None:
     """See the message `config/help-schema`."""
     # JSON either way; the option is there because every reading command takes it.
-    click.echo(json.dumps(schema_json(find_recipe(recipe or _default_recipe())), ensure_ascii=False, indent=2))
+    echo_json(schema_json(find_recipe(recipe or _default_recipe())), indent=2)
 
 
 @command("explain", help="config/help-explain")
@@ -63,7 +63,7 @@ def explain_command(key: str, recipe_name: str | None, as_json: bool) -> None:
     """See the message `config/help-explain`."""
     found = explain(key, find_recipe(recipe_name or _default_recipe()))
     if as_json:
-        click.echo(json.dumps({"schema": "config-key/1", **dataclasses.asdict(found)}, ensure_ascii=False, indent=2))
+        echo_json({"schema": "config-key/1", **dataclasses.asdict(found)}, indent=2)
         return
     click.echo("\n".join(_lines(found)))
 

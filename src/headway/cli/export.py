@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
-from headway.cli.shape import command, option
+from headway.cli.shape import command, echo_json, option
 from headway.messages import say
 from headway.telemetry import find_run
 from headway.ui.export import FORMATS, Format, export_run, list_targets
@@ -32,6 +31,6 @@ def export(run: str | None, kind: Format, to: Path | None, out: Path, dry_run: b
     num = export_run(found, kind, place)
     if as_json:
         written = [str(file) for file in files if file.exists()]
-        click.echo(json.dumps({"schema": "export/1", "format": kind, "points": num, "files": written}))
+        echo_json({"schema": "export/1", "format": kind, "points": num, "files": written})
     else:
         click.echo(say("ui/exported", num=num, path=place))

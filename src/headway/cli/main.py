@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import click
 
 from headway import __version__
+from headway.cli.os_error import refuse_os_error
 from headway.cli.plain import can_write, degrade_streams
 from headway.cli.refusal import refuse
 from headway.cli.shape import LazyGroup, Option, option
@@ -144,12 +145,19 @@ def _run(given: list[str]) -> int:
         return 0
     except KeyboardInterrupt:
         return 130
+    except OSError as error:
+        refusal = refuse_os_error(error)
+        return _fail(refusal) if refusal is not None else _tell_bug()
     except Exception:  # border: a bug of ours is told as one, with what a report of it needs
-        import traceback  # 10 ms that only a bug has to pay
-
-        traceback.print_exc()
-        return _fail(HeadwayError("cli/bug", version=__version__))
+        return _tell_bug()
     return code if isinstance(code, int) else 0
+
+
+def _tell_bug() -> int:
+    import traceback  # 10 ms that only a bug has to pay
+
+    traceback.print_exc()
+    return _fail(HeadwayError("cli/bug", version=__version__))
 
 
 def _check_option(name: str, value: str | None, known: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from headway.cli.shape import command, option
+from headway.cli.shape import command, echo_json, option
 from headway.config import load_config
 from headway.errors import TrainError, UsageError
 from headway.machine import cpu_environment
@@ -33,7 +33,7 @@ def eval(run: str | None, step: str, samples: int | None, out: Path, as_json: bo
     place = find_run(run, out)
     answer = _ask(place, {"do": "eval", "step": _step(place, step), "samples": samples})
     if as_json:
-        click.echo(json.dumps({"schema": "eval/1", "run": place.name, **answer}, ensure_ascii=False))
+        echo_json({"schema": "eval/1", "run": place.name, **answer})
         return
     measures = "  ".join(f"{name} {value:.4f}" for name, value in answer["measures"].items())
     trial = "  ".join(f"{name} {value:.4f}" for name, value in answer["trial"].items())
@@ -58,7 +58,7 @@ def predict(words: tuple[str, ...], step: str, to: Path | None, out: Path, as_js
     to = to or place.root / "predictions"
     answer = _ask(place, {"do": "predict", "step": _step(place, step), "options": options, "to": str(to)})
     if as_json:
-        click.echo(json.dumps({"schema": "predict/1", "run": place.name, **answer}, ensure_ascii=False))
+        echo_json({"schema": "predict/1", "run": place.name, **answer})
         return
     for text in (answer["text"], *answer["files"]):
         click.echo(text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from headway.cli.check import show_notes
-from headway.cli.shape import command, option
+from headway.cli.shape import command, echo_json, option
 from headway.cli.source import load_words
 from headway.config import RunConfig
 from headway.errors import PlanError, UsageError
@@ -92,7 +91,7 @@ def plan(
         trace = loaded.recipe.shape is None and loaded.framework == "torch"
     made, model = look_ahead(made, loaded, machine, loaded.recipe, trace=trace)
     if as_json:
-        click.echo(json.dumps(made.to_json(), ensure_ascii=False, indent=2))
+        echo_json(made.to_json(), indent=2)
         return
     show_notes((("warn", code, facts) for code, facts in loaded.warnings), Console(stderr=True, highlight=False))
     console = Console(highlight=False)

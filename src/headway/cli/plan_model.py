@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-import click
 from rich.console import Console
 from rich.table import Table
 
+from headway.cli.shape import echo_json
 from headway.errors import PlanError
 from headway.machine import MachineReport, find_machine, wished_devices
 from headway.messages import say
@@ -29,7 +28,7 @@ def plan_model(name: str, words: Sequence[str], *, record: Path | None, wanted: 
     found = foresee_named(model, settings, machine)
     if as_json:
         out = {**found.to_json(), "largest_batch": largest_batch(found, machine)}
-        click.echo(json.dumps(out, ensure_ascii=False, indent=2))
+        echo_json(out, indent=2)
     else:
         show_model(found, machine, Console(highlight=False))
     if found.verdict == "will-not-fit":

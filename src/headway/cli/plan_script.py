@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from rich.table import Table
 
 from headway.cli.check import show_notes
 from headway.cli.script_line import read_script
+from headway.cli.shape import echo_json
 from headway.errors import PlanError
 from headway.machine import find_machine
 from headway.messages import say
@@ -25,7 +25,7 @@ def plan_script(line: str, *, record: Path | None, wanted: str | None, as_json: 
     num_gpus = sum(not gpu.lost for gpu in machine.gpus)
     found = foresee_script(read_script(line, num_gpus=num_gpus), machine)
     if as_json:
-        click.echo(json.dumps(found.to_json(), ensure_ascii=False, indent=2))
+        echo_json(found.to_json(), indent=2)
     else:
         show_script(found, Console(highlight=False))
     if found.verdict == "will-not-fit":

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import webbrowser
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from headway.cli.shape import command, option
+from headway.cli.shape import command, echo_json, option
 from headway.messages import say
-from headway.telemetry import find_run, plain
+from headway.telemetry import find_run
 from headway.ui.report import find_gains, gather, write_report
 
 
@@ -33,7 +32,7 @@ def report(run: str | None, out: Path, to: Path | None, opening: str, dry_run: b
         facts = gather(found)
         gains = [{"baseline": one.name, "value": one.baseline.value, "share": one.share} for one in find_gains(facts)]
         data = {"schema": "report/1", "path": str(path), "state": asdict(facts.state), "gains": gains}
-        click.echo(json.dumps(plain(data | {"redone_steps": facts.redone_steps, "wall_s": facts.wall_s})))
+        echo_json(data | {"redone_steps": facts.redone_steps, "wall_s": facts.wall_s})
     else:
         click.echo(say("report/written", path=path))
     if opening == "yes":

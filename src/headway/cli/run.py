@@ -64,14 +64,14 @@ def run(line: tuple[str, ...], is_detached: bool, dry_run: bool, into: Path | No
         return _detach(place, line)
     claims = Claims(place.name)
     try:
-        foreign, world_size = _decide(read, options, claims)
+        foreign, world_size = _decide(read, options, claims, place)
         _write_job(place, foreign, world_size, options, read)
         return _supervise(place, world_size, claims, is_watched=into is None)
     finally:
         claims.release()
 
 
-def _decide(read: ReadLine, options: dict[str, Any], claims: Claims) -> tuple[Foreign, int]:
+def _decide(read: ReadLine, options: dict[str, Any], claims: Claims, place: RunDir) -> tuple[Foreign, int]:
     """Settle ranks and devices."""
     devices = _devices(options, claims)
     world_size = _world_size(read, options, devices)
@@ -82,7 +82,7 @@ def _decide(read: ReadLine, options: dict[str, Any], claims: Claims) -> tuple[Fo
         launcher=read.launcher,
         is_distributed=read.is_native and (read.is_distributed or world_size > 1),
         local_rank_flag=read.local_rank_flag,
-        run_id=read.run_id or "headway",
+        run_id=read.run_id or place.name,
         role=read.role or "default",
         devices=devices,
         has_hook=not options["no_hook"],

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from headway.cli.shape import command, option
+from headway.cli.shape import command, echo_json, option
 from headway.messages import say
-from headway.telemetry import list_closed, list_rows, plain
+from headway.telemetry import list_closed, list_rows
 from headway.ui.screen import render_runs, show
 from headway.ui.text import clean_text
 
@@ -25,7 +24,7 @@ def runs(out: Path, as_json: bool) -> None:
     rows, closed = list_rows(out), list_closed(out)
     if as_json:
         told = {"schema": "runs/1", "out": str(out), "runs": [asdict(row) for row in rows], "unreadable": closed}
-        click.echo(json.dumps(plain(told)))
+        echo_json(told)
         return
     if rows:
         show(render_runs(rows))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ from headway.cli.layout import HelpFormatter
 from headway.cli.refusal import refuse_command, refuse_value, refuse_words
 from headway.messages import find_text, language, say
 
-__all__ = ["Argument", "Command", "Group", "LazyGroup", "Option", "argument", "command", "group", "option"]
+__all__ = ["Argument", "Command", "Group", "LazyGroup", "Option", "argument", "command", "echo_json", "group", "option"]
 
 _METAVARS = {
     "text": "text",
@@ -26,6 +27,14 @@ _METAVARS = {
     "directory": "folder",
 }
 """Click's names of types, and the word we have for each."""
+
+
+def echo_json(data: object, indent: int | None = None) -> None:
+    """Print one JSON value that every reader takes: NaN and Inf by name, bytes that are no text as escapes."""
+    from headway.telemetry import plain  # help and completion do not pay for it
+
+    text = json.dumps(plain(data), ensure_ascii=False, allow_nan=False, indent=indent)
+    click.echo(text.encode("utf-8", "backslashreplace"))
 
 
 def _translated(text: str | None) -> str:

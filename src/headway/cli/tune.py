@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import sys
@@ -17,7 +16,7 @@ from rich.console import Console
 from headway.cli.check import show_notes
 from headway.cli.cpu import cpu_of, cpu_settings
 from headway.cli.go import describe_command, preload_of
-from headway.cli.shape import command, option
+from headway.cli.shape import command, echo_json, option
 from headway.cli.source import load_words, split_source
 from headway.cli.train import prepare_data
 from headway.cli.tune_screen import ProbeScreen, show_result, show_space
@@ -115,7 +114,7 @@ def tune(
         console.print(say("tune/written", words=_typed(changes), path=target), markup=False)
     console.print(say("tune/record", path=place / "tune.jsonl"), style="dim", markup=False)
     if as_json:
-        click.echo(json.dumps({**found.to_json(), **result}, ensure_ascii=False))
+        echo_json({**found.to_json(), **result})
     else:
         kept = overrides if target is not None and str(target) == source else []  # a new file holds them
         typed = [str(target), *kept] if result["written"] else [*words, *_typed(changes).split()]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from headway.cli.shape import command, option
-from headway.telemetry import find_run, plain
+from headway.cli.shape import command, echo_json, option
+from headway.telemetry import find_run
 from headway.ui.screen import View, follow, look, one_line, render, show
 
 
@@ -23,16 +22,16 @@ def watch(run: str | None, out: Path, once: bool, as_json: bool) -> None:
     """Show a run until it ends."""
     found = find_run(run, out)
     if once and as_json:
-        click.echo(_to_json(look(found)))
+        echo_json(_record(look(found)))
     elif once:
         show(render(look(found)), plain_width=100)
     elif as_json:
-        follow(found, lambda view: click.echo(_to_json(view)), every_s=2.0)
+        follow(found, lambda view: echo_json(_record(view)), every_s=2.0)
     elif sys.stdout.isatty():
         follow(found, None, every_s=0.5)
     else:
         follow(found, lambda view: click.echo(one_line(view)), every_s=30.0)
 
 
-def _to_json(view: View) -> str:
-    return json.dumps(plain({"schema": "watch/1", **asdict(view.state), "log": view.log}))
+def _record(view: View) -> dict[str, object]:
+    return {"schema": "watch/1", **asdict(view.state), "log": view.log}

@@ -7,10 +7,12 @@ The folder `site` is read by interpreters that have no headway: stdlib only, and
 
 from headway.hook.flight import Flight, ask_for_flight, read_dump, read_flight
 from headway.hook.page import HookPage, ask_for_stacks, read_error, read_page
-from headway.hook.place import hook_environment
+from headway.hook.place import HOOK_SITE, JOB_NAMES, hook_environment
 from headway.hook.temps import remove_temps
 
 __all__ = [
+    "HOOK_SITE",
+    "JOB_NAMES",
     "Flight",
     "HookPage",
     "ask_for_flight",

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from headway.diagnose import ExitStatus, Hang
 from headway.launch.job import Job
-from headway.launch.oom import count_oom_kills
+from headway.launch.oom import OomCount
 from headway.launch.output import AppendFile, RankOutput, read_ready
 from headway.launch.warm import Nursery, RankOrder
 
@@ -112,8 +112,8 @@ class Attempt:
     ranks: list[RankProcess]
     began: float
     """On the monotonic clock."""
-    oom_kills: int | None
-    """The kernel's count when it began."""
+    oom_kills: OomCount
+    """What the kernel has killed for want of memory, lately."""
     is_whole: bool = False
     """All ranks have been forked."""
     evidence_until: float | None = None
@@ -131,9 +131,8 @@ class Attempt:
         return next((rank for rank in self.ranks if rank.pid == pid), None)
 
     def saw_oom_kill(self) -> bool:
-        """Say whether the kernel has killed for want of memory since it began."""
-        count = count_oom_kills()
-        return count is not None and self.oom_kills is not None and count > self.oom_kills
+        """Say whether the kernel has killed for want of memory just now."""
+        return self.oom_kills.has_grown(time.monotonic())
 
     def signal(self, signum: int) -> None:
         """Signal every rank that lives."""
@@ -161,7 +160,7 @@ def fork_attempt(job: Job, number: int, nursery: Nursery, targets: OutputTargets
 
     A foreign program opens its port itself: `port` is one that was chosen for it.
     """
-    oom_kills = count_oom_kills()
+    oom_kills = OomCount(time.monotonic())
     # Bound now and handed over open: no other process can take the port between choice and use.
     with socket.create_server(("127.0.0.1", 0), backlog=max(128, job.world_size)) as listener:
         port = port or int(listener.getsockname()[1])

@@ -1,18 +1,20 @@
 """Who uses which GPU of this machine: one small file a thing in a folder that all users share.
 
 A claim names its holder (user, pid, start time, boot). It is taken over only when that process is proven gone; a
-file that cannot be read counts as held. The lock is the file's own creation, so no two claims ever win.
+file that cannot be read counts as held. A claim is the file's own creation, under the lock of the folder, so no two
+ever win.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import getpass
 import json
 import os
 import secrets
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,15 +38,14 @@ class Claims:
     def take(self, name: str) -> dict[str, Any] | None:
         """Claim a thing; return its holder when somebody else has it."""
         self._open_folder()
-        while True:
-            holder = self._create(name)
-            if holder is None:
-                self._held.append(name)
-                return None
-            if holder.get("is_held", True):
-                return holder
-            if not self._remove_stale(name, holder):
-                return holder
+        with self._alone():
+            while True:
+                holder = self._create(name)
+                if holder is None:
+                    self._held.append(name)
+                    return None
+                if holder.get("is_held", True) or not self._remove_stale(name):
+                    return holder
 
     def release(self, prefix: str = "") -> None:
         """Let go of everything, or of the things whose names begin so."""
@@ -77,23 +78,23 @@ class Claims:
             temp.unlink()
         return None
 
-    def _remove_stale(self, name: str, holder: dict[str, Any]) -> bool:
+    def _remove_stale(self, name: str) -> bool:
         """Remove the claim of a process proven gone; say whether trying again makes sense."""
-        aside = self._folder / f".stale.{self._path(name).name}.{secrets.token_hex(4)}"
         try:
-            self._path(name).rename(aside)
-        except FileNotFoundError:
-            return True
+            self._path(name).unlink(missing_ok=True)
         except PermissionError:  # another user's file in a sticky folder: theirs to remove
             return False
-        # Between the look and the rename somebody may have claimed it anew: then it goes back.
-        found = _read_holder(aside)
-        if found.get("is_held", True):
-            with contextlib.suppress(FileExistsError):
-                os.link(aside, self._path(name))
-        with contextlib.suppress(OSError):
-            aside.unlink()
         return True
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Hold the folder's own lock: between the look at a stale claim and its removal nobody else may take it."""
+        folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(folder)
 
     def _path(self, name: str) -> Path:
         return self._folder / name.replace("/", "_")

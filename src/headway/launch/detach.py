@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from headway.errors import UsageError
+from headway.hook import HOOK_SITE
 from headway.launch.lease import find_holder
+from headway.launch.processes import DETACHED, TAG_NAME
 from headway.launch.terminal import LOG_NAME
 from headway.launch.warm import ENTRY
 from headway.telemetry import RunDir, is_held, read_objects
 
 _POLL_S = 0.02
+_TIES = (TAG_NAME, "HEADWAY_HOOK_", "HEADWAY_RANK")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +53,17 @@ def detach(
         found, seen = read_objects(run.events, seen)
         kinds = [event.get("kind") for event in found]
         if done:
-            return Detached(pid=pid, state="ended", exit_code=abs(os.waitstatus_to_exitcode(status)))
+            return Detached(pid=pid, state="ended", exit_code=_exit_code(status))
         if "training_started" in kinds:
             return Detached(pid=pid, state="training")
         time.sleep(_POLL_S)
     return Detached(pid=pid, state="starting")
+
+
+def _exit_code(status: int) -> int:
+    """Return an exit code as a shell would: 128 and the signal's number for a signal."""
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
 
 
 def request_stop(run: RunDir, now: bool = False) -> int:
@@ -80,12 +89,23 @@ def request_stop(run: RunDir, now: bool = False) -> int:
     return int(holder["pid"])
 
 
+def _own_environment() -> dict[str, str]:
+    """Return ours without what ties a process to a run around us: a run in the background outlives that one."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_TIES)}
+    own = kept.get("PYTHONPATH", "").split(os.pathsep)
+    kept["PYTHONPATH"] = os.pathsep.join(place for place in own if place != str(HOOK_SITE))
+    if not kept["PYTHONPATH"]:
+        del kept["PYTHONPATH"]
+    name, _, value = DETACHED.partition("=")
+    return {**kept, name: value}
+
+
 def _spawn(run: RunDir, command: list[str]) -> int:
     log = os.fsencode(run.root / LOG_NAME)
     return os.posix_spawn(
         command[0],
         command,
-        os.environ,
+        _own_environment(),
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644),

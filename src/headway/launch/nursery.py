@@ -133,6 +133,8 @@ def _end_tree(timeout_s: float = 5.0) -> None:
                 pass
         except ChildProcessError:
             return
+        if not left:  # who is still there leads a run of its own, in the background
+            return
         time.sleep(0.002)
 
 

@@ -3,11 +3,43 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
 _MOST_GROUPS: Final = 256
+_LOOK_S: Final = 1.0
+_WINDOW_S: Final = 5.0
+"""From the kernel's decision to the end of a process: giving back hundreds of gigabytes takes seconds."""
+
+
+class OomCount:
+    """The count of the last seconds: a kill of somebody else, an hour ago, says nothing about a rank that ends now."""
+
+    def __init__(self, now_s: float, count: Callable[[], int | None] | None = None) -> None:
+        self._count = count or count_oom_kills
+        self._seen: deque[tuple[float, int]] = deque()
+        self.look(now_s)
+
+    def look(self, now_s: float) -> None:
+        """Take the count about once a second, and forget what is older than the window."""
+        if self._seen and now_s < self._seen[-1][0] + _LOOK_S:
+            return
+        found = self._count()
+        if found is not None:
+            self._seen.append((now_s, found))
+        self._forget(now_s)
+
+    def has_grown(self, now_s: float) -> bool:
+        """Say whether the kernel has killed within the window."""
+        self._forget(now_s)
+        found = self._count()
+        return found is not None and bool(self._seen) and found > self._seen[0][1]
+
+    def _forget(self, now_s: float) -> None:
+        while len(self._seen) > 1 and self._seen[1][0] <= now_s - _WINDOW_S:
+            self._seen.popleft()
 
 
 def count_oom_kills(root: Path = Path("/")) -> int | None:

@@ -11,8 +11,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from headway.hook import JOB_NAMES
+
 TAG_NAME: Final = "HEADWAY_RUN"
 """Environment variable every process of a run inherits; it finds them after all other ties are cut."""
+DETACHED: Final = "HEADWAY_DETACHED=1"
+"""In the environment of a supervisor in the background; its ranks have a tag beside it."""
 
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_NAME: Final = 15
@@ -45,12 +49,15 @@ def name_process(name: str) -> None:
 
 
 def descendants(pid: int) -> list[int]:
-    """Return all living descendants of a process, parents before children."""
+    """Return all living descendants of a process, parents before children.
+
+    A run that was started in the background from inside of this one is a run of its own, with all that is below it.
+    """
     found: list[int] = []
     queue = [pid]
     while queue:
         for child in _children(queue.pop(0)):
-            if child not in found:
+            if child not in found and not _is_detached(child):
                 found.append(child)
                 queue.append(child)
     return found
@@ -59,6 +66,8 @@ def descendants(pid: int) -> list[int]:
 def tagged(tag: str) -> list[int]:
     """Return our own user's processes that were started with this run's tag, this process apart."""
     wanted = f"{TAG_NAME}={tag}".encode()
+    # A job that the script has submitted carries the tag too, but belongs to the batch system.
+    own_job = _job_of([f"{name}={os.environ[name]}".encode() for name in JOB_NAMES if name in os.environ])
     found = []
     for place in _PROC.iterdir():
         if not place.name.isdigit() or int(place.name) == os.getpid():
@@ -67,9 +76,28 @@ def tagged(tag: str) -> list[int]:
             environment = (place / "environ").read_bytes()
         except OSError:  # gone, or another user's
             continue
-        if wanted in environment.split(b"\0"):
+        variables = environment.split(b"\0")
+        if wanted in variables and _job_of(variables) == own_job:
             found.append(int(place.name))
     return sorted(found)
+
+
+def _job_of(variables: Iterable[bytes]) -> dict[bytes, bytes]:
+    """Return the batch job that an environment belongs to; what `srun` starts from outside of one belongs to none."""
+    names = [name.encode() for name in JOB_NAMES]
+    found = {name: value for name, _, value in (one.partition(b"=") for one in variables) if name in names}
+    if found.pop(b"ENVIRONMENT", b"") != b"BATCH":
+        found.pop(b"SLURM_JOB_ID", None)
+    return found
+
+
+def _is_detached(pid: int) -> bool:
+    """Say whether a process leads a run that `--detach` has started."""
+    try:
+        variables = (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return DETACHED.encode() in variables and not any(one.startswith(TAG_NAME.encode() + b"=") for one in variables)
 
 
 def kill_all(pids: Iterable[int]) -> None:

@@ -351,6 +351,7 @@ class Supervisor:
             self._lease.renew()
         if self._attempt is None:
             return
+        self._attempt.oom_kills.look(now)
         beats = self._beats(self._attempt)
         self._tell.beats(beats)
         if self._hangs is not None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from headway.launch import wire
 from headway.launch.oom import count_oom_kills
-from headway.launch.processes import TAG_NAME, sweep
+from headway.launch.processes import DETACHED, TAG_NAME, sweep
 from headway.launch.undertaker import Undertaker
 
 ENTRY: Final = "headway.engine.worker:main"
@@ -60,7 +60,7 @@ class Nursery:
                 stdout=self._output,
                 stderr=self._output,
                 pass_fds=[theirs.fileno(), after],
-                env={**os.environ, **self.env, TAG_NAME: tag},
+                env={**_without_detached(), **self.env, TAG_NAME: tag},
                 start_new_session=True,  # Ctrl-C and a closed terminal are the supervisor's business
             )
 
@@ -121,6 +121,11 @@ class Nursery:
             os.close(self._output)
         sweep(self.tag)
         self._undertaker.dismiss()
+
+
+def _without_detached() -> dict[str, str]:
+    """Return our environment without the mark of a supervisor in the background, which no rank is."""
+    return {name: value for name, value in os.environ.items() if name != DETACHED.partition("=")[0]}
 
 
 def start_nursery(

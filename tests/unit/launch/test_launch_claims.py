@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
 
+from headway.launch import claims
 from headway.launch.claims import Claims
 from headway.launch.ports import PortHold
 from headway.telemetry import make_lease
@@ -57,3 +60,20 @@ def test_the_next_attempt_gets_another_port():
     hold = PortHold()
     assert hold.renew() != hold.renew()
     hold.release()
+
+
+def test_of_many_racers_at_a_stale_claim_one_wins(tmp_path, monkeypatch):
+    dead = {**make_lease(), "start_ticks": 1, "run": "old", "user": "x"}
+    (tmp_path / "gpu-0").write_text(json.dumps(dead))
+    look = claims._read_holder
+
+    def look_slowly(path):
+        found = look(path)
+        time.sleep(0.02)  # everybody sees the stale claim before anybody removes it
+        return found
+
+    monkeypatch.setattr(claims, "_read_holder", look_slowly)
+    racers = [Claims(f"run {number}", tmp_path) for number in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        won = [holder is None for holder in pool.map(lambda racer: racer.take("gpu-0"), racers)]
+    assert won.count(True) == 1

@@ -7,7 +7,7 @@ import pytest
 
 from headway.diagnose import ExitStatus
 from headway.launch import Incident, Outcome, failure_text
-from headway.launch.oom import count_oom_kills
+from headway.launch.oom import OomCount, count_oom_kills
 from headway.launch.progress import RestartBudget, StallWatch
 from headway.launch.verdict import Reach, Stop, add_signal, explain_nursery, judge
 from headway.telemetry import Beat
@@ -244,3 +244,19 @@ def test_a_nursery_that_the_kernel_killed_for_memory_lacked_memory_and_no_packag
     found = explain_nursery(ExitStatus(signal=signal.SIGKILL, is_oom_kill=True), "")
     assert (found.kind, found.is_transient) == ("host-oom-kill", True)
     assert explain_nursery(ExitStatus(), "ModuleNotFoundError: No module named 'x'") is None
+
+
+def test_a_kill_for_memory_is_blamed_only_when_it_was_just_now():
+    kills = [3]
+    count = OomCount(0.0, lambda: kills[0])
+    kills[0] = 4  # somebody else's, early in the attempt
+    assert count.has_grown(1.0)
+    for second in range(1, 60):
+        count.look(float(second))
+    assert not count.has_grown(60.0)
+    kills[0] = 5
+    assert count.has_grown(60.5)
+
+
+def test_where_nobody_counts_memory_is_not_blamed():
+    assert not OomCount(0.0, lambda: None).has_grown(1.0)

@@ -12,6 +12,7 @@ import json
 import mmap
 import os
 import signal
+import stat
 import struct
 import sys
 import time
@@ -21,6 +22,10 @@ OWN = struct.Struct("<8sqqqqqqqqq64s")
 OWN_AT = 512
 SIZE = 4096
 RANK_NAMES = ("HEADWAY_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "RANK_ID", "SLURM_PROCID")
+SIGNS = {"RANK": "TORCHELASTIC_RUN_ID", "SLURM_PROCID": "SLURM_STEP_ID"}
+"""What a launcher sets beside a rank's number: where this is new, the number is, be it the same as outside."""
+JOBS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID")
+"""A batch system's name for a job; one that the script has submitted inherits our environment."""
 START, FORWARD, OPTIMIZER, ENDED = 0, 3, 5, 9
 WORDS = (
     "all_reduce all_reduce_coalesced broadcast reduce all_gather all_gather_into_tensor all_gather_object "
@@ -31,6 +36,8 @@ COLLECTIVES = WORDS.split()
 TEXT_CHARS = 8000
 TRACEBACK_CHARS = 20000
 FLIGHT_ENTRIES = 8
+KEPT = []
+"""Files that stay open for as long as the process lives."""
 
 
 def stack_signal():
@@ -42,7 +49,7 @@ class Page:
     """What is written, as plain numbers."""
 
     def __init__(self, path, attempt):
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        handle = open_beneath(os.path.dirname(path), os.path.basename(path), os.O_RDWR)
         os.ftruncate(handle, SIZE)
         self.memory = mmap.mmap(handle, SIZE)
         os.close(handle)
@@ -86,17 +93,53 @@ def start():
 
     A program that starts its other ranks by itself gives each of them a number of its own.
     """
+    outside = json.loads(os.environ.get("HEADWAY_HOOK_OUTSIDE") or "{}")
+    if find_job(os.environ) != find_job(outside):
+        let_go()
+        return
     sys.meta_path.insert(0, Finder(None, {"multiprocessing.util": watch_temps}))
     claimed = os.environ.get("HEADWAY_HOOK_CLAIMED")
     if claimed is not None and not os.environ.get("HEADWAY_HOOK_FAMILY"):
         return
-    names = RANK_NAMES if claimed is None else (*RANK_NAMES[1:], "LOCAL_RANK")
-    rank = next((os.environ[name] for name in names if os.environ.get(name, "").isdigit()), None)
+    rank = find_rank(os.environ, outside, claimed)
     if rank is None and claimed is None and os.environ.get("HEADWAY_HOOK_FAMILY"):
         # A launcher, a tool, or a script on its own: whoever makes an optimizer trains.
         sys.meta_path.insert(0, Finder(None, {"torch.optim.optimizer": claim_by_training}))
     if rank is not None and claimed != rank:
         claim(rank)
+
+
+def find_rank(environ, outside, claimed):
+    """Return the number that a launcher inside of the run has given this process; None: none has.
+
+    A pod or an allocation may have given one to all of us before: that is the node's, and no launcher's word.
+    """
+    if claimed is None and environ.get("HEADWAY_RANK", "").isdigit():
+        return environ["HEADWAY_RANK"]
+    names = RANK_NAMES[1:] if claimed is None else (*RANK_NAMES[1:], "LOCAL_RANK")
+    for name in names:
+        is_new = any(environ.get(one) != outside.get(one) for one in (name, SIGNS.get(name, name)))
+        if is_new and environ.get(name, "").isdigit():
+            return environ[name]
+    # A launcher that repeats the number from outside (RANK=0 in a pod) still says which process of the node it is.
+    is_placed = environ.get("LOCAL_RANK", "") != outside.get("LOCAL_RANK", "")
+    return next((environ[name] for name in names if is_placed and environ.get(name, "").isdigit()), None)
+
+
+def find_job(environ):
+    """Return the batch job that an environment belongs to; what `srun` starts from outside of one belongs to none."""
+    is_batch = environ.get("ENVIRONMENT") == "BATCH"
+    return [environ.get(name) if is_batch or name != "SLURM_JOB_ID" else None for name in JOBS]
+
+
+def let_go():
+    """This is another job, submitted from inside of the run: nothing of it is ours to watch or to keep."""
+    run = os.environ.get("HEADWAY_HOOK_RUN", "")
+    for name in [name for name in os.environ if name.startswith("HEADWAY_HOOK_")]:
+        del os.environ[name]
+    for name in ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"):
+        if run and os.environ.get(name, "").startswith(run):
+            del os.environ[name]
 
 
 def claim(rank):
@@ -105,10 +148,11 @@ def claim(rank):
     os.makedirs(folder, exist_ok=True)
     attempt = int(os.environ["HEADWAY_HOOK_ATTEMPT"])
     os.environ["HEADWAY_HOOK_CLAIMED"] = rank
-    stacks = open(os.path.join(folder, "stacks"), "w")  # noqa: SIM115 - open for as long as the process lives
+    stacks = os.fdopen(above_standard(open_beneath(folder, "stacks", os.O_WRONLY | os.O_TRUNC)), "w")
+    KEPT.append(stacks)
     faulthandler.register(stack_signal(), file=stacks, all_threads=True, chain=False)
     if not faulthandler.is_enabled():
-        faulthandler.enable()
+        faulthandler.enable(file=sys.stderr or stacks)
     page = Page(os.path.join(folder, "heartbeat"), attempt)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=lambda: setattr(page, "is_live", False))
@@ -125,6 +169,33 @@ def claim(rank):
     return page
 
 
+def open_beneath(folder, name, flags):
+    """Open a file of the run for writing; a link planted in its place is not followed, a FIFO not waited for."""
+    flags |= os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    handle = os.open(os.path.join(folder, name), flags, 0o644)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(f"{name} is not a regular file")
+    return handle
+
+
+def above_standard(handle):
+    """Return the file under a number above 2: where stderr was closed, it would be taken for it."""
+    if handle > 2:
+        return handle
+    import fcntl
+
+    moved = fcntl.fcntl(handle, fcntl.F_DUPFD_CLOEXEC, 3)
+    os.close(handle)
+    return moved
+
+
+def tell(text):
+    """Say something on stderr, where there is one."""
+    if sys.stderr is not None:
+        sys.stderr.write("[headway] " + text + "\n")
+
+
 def claim_by_training(module, _):
     """Be rank 0 at the first optimizer, if no other process without a rank has been faster."""
     own = module.Optimizer.__init__
@@ -136,7 +207,7 @@ def claim_by_training(module, _):
             if is_first():
                 watch_optimizers(module, claim("0"))
         except Exception as err:  # border: the script comes first
-            sys.stderr.write(f"[headway] the hook is off in this process: {err!r}\n")
+            tell(f"the hook is off in this process: {err!r}")
         return module.Optimizer.__init__(self, *args, **kwargs)
 
     module.Optimizer.__init__ = init
@@ -250,7 +321,7 @@ class Loader:
         try:
             self.watch(module, self.page)
         except Exception as err:  # border: another version of torch; the script comes first
-            sys.stderr.write(f"[headway] {module.__name__} is not watched: {err!r}\n")
+            tell(f"{module.__name__} is not watched: {err!r}")
 
 
 def watch_collectives(module, page):

@@ -34,7 +34,8 @@ def _run_the_users_own():
 try:
     _start_hook()
 except Exception as err:  # border: the user's script comes first
-    sys.stderr.write(f"[headway] the hook is off in this process: {err!r}\n")
+    if sys.stderr is not None:
+        sys.stderr.write(f"[headway] the hook is off in this process: {err!r}\n")
 # The interpreter needs the folder only until here; the environment keeps it for processes started from this one.
 sys.path[:] = [place for place in sys.path if os.path.abspath(place or ".") != _HERE]
 _run_the_users_own()

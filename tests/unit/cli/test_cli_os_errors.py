@@ -1,0 +1,79 @@
+"""What the system refuses on a user's path is told as that: no traceback, no talk of a bug, in both languages."""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fakes.run_fixture import write_run
+from headway.cli.main import main
+from headway.cli.os_error import refuse_os_error
+from headway.cli.shape import echo_json
+
+
+def told(words: list[str], capsys) -> tuple[int, str]:
+    with pytest.raises(SystemExit) as end:
+        main(words)
+    return int(end.value.code or 0), capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["report", "--to", "{file}/sub/r.html"],
+        ["export", "--to", "{file}/sub"],
+        ["new", "nanochat", "{file}/sub/project"],
+        ["run", "--out", "{file}/sub", "true"],
+        ["run", "--out", "/proc/nowhere", "true"],
+        ["report", "--to", "/proc/nowhere/r.html"],
+    ],
+    ids=lambda words: words[0] + words[-1],
+)
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_target_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch, capsys, words, lang: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_run(tmp_path / "runs" / "20260101-000000_a_0000")
+    (tmp_path / "file").write_text("x")
+    given = [word.replace("{file}", str(tmp_path / "file")) for word in words]
+    code, text = told([*given[:1], *(["--lang", lang] if words[0] != "run" else []), *given[1:]], capsys)
+    assert code in (2, 3)
+    assert "Traceback" not in text and "cli/path-" in text
+
+
+def test_a_full_disk_and_a_file_that_is_being_written_are_told_in_the_users_words() -> None:
+    full = refuse_os_error(OSError(errno.ENOSPC, "No space left on device"))
+    assert full is not None and full.code == "cli/disk-full"
+    temp = refuse_os_error(PermissionError(errno.EACCES, "denied", "/x/.report.html.4711"))
+    assert temp is not None and temp.facts["path"] == "/x/report.html"
+    assert refuse_os_error(OSError(errno.ECONNRESET, "reset")) is None
+
+
+def test_a_deleted_working_directory_is_said_to_be_gone(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    words = f"cd {gone} && rmdir {gone} && exec {sys.executable} -P -m headway run true"
+    done = subprocess.run(["sh", "-c", words], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "cli/no-working-directory" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_adopt_reads_a_pipe_that_is_not_utf8(tmp_path: Path) -> None:
+    text = "# 训练\ntorchrun --nproc_per_node=2 train.py\n".encode("gbk")
+    words = [sys.executable, "-P", "-m", "headway", "adopt", "-", "--json"]
+    done = subprocess.run(words, input=text, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    assert json.loads(done.stdout)
+
+
+def test_json_for_other_programs_has_no_bare_nan_and_takes_any_text(capfd) -> None:
+    echo_json({"loss": math.nan, "best": [math.inf, -math.inf], "name": os.fsdecode(b"\xff"), "zh": "训练"})
+    text = capfd.readouterr().out
+    assert json.loads(text, parse_constant=pytest.fail)["best"] == ["Infinity", "-Infinity"]
+    assert "训练" in text
