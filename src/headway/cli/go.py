@@ -16,7 +16,7 @@ import click
 
 from headway.checkpoint import list_checkpoints
 from headway.cli.cpu import cpu_settings
-from headway.config import LoadedConfig, RunConfig
+from headway.config import LoadedConfig, RunConfig, redact, redact_words
 from headway.launch import Nursery, Outcome, detach, failure_text, launch_run, start_nursery
 from headway.machine import MachineReport
 from headway.messages import language, say
@@ -133,7 +133,7 @@ def describe_command() -> dict[str, Any]:
     """Return what was typed, where, with which code; of the environment only the names."""
     return {
         "schema": "command/1",
-        "argv": ["headway", *sys.argv[1:]],
+        "argv": redact_words(["headway", *sys.argv[1:]]),
         "cwd": os.getcwd(),
         "env": sorted(os.environ),
         "git": _git(Path.cwd()),
@@ -152,5 +152,5 @@ def _git(place: Path) -> dict[str, str] | None:
             return None
         if done.returncode != 0:
             return None
-        answers[name] = done.stdout.strip()[:1_000_000]
+        answers[name] = redact(done.stdout.strip()[:1_000_000])
     return answers

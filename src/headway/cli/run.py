@@ -66,7 +66,7 @@ def run(line: tuple[str, ...], is_detached: bool, dry_run: bool, into: Path | No
     try:
         foreign, world_size = _decide(read, options, claims, place)
         _write_job(place, foreign, world_size, options, read)
-        return _supervise(place, world_size, claims, is_watched=into is None)
+        return _supervise(place, foreign, world_size, claims, is_watched=into is None)
     finally:
         claims.release()
 
@@ -154,13 +154,13 @@ def _write_job(place: RunDir, foreign: Foreign, world_size: int, options: dict[s
     log.close()
 
 
-def _supervise(place: RunDir, world_size: int, claims: Claims, *, is_watched: bool) -> int:
+def _supervise(place: RunDir, foreign: Foreign, world_size: int, claims: Claims, *, is_watched: bool) -> int:
     screen = RunScreen(sys.stdout, sys.stderr, world_size, log=None if is_watched else place.log)
     click.echo(say("run/made", run=place.root), err=True)
     try:
         nursery = start_nursery(entry=EXEC_ENTRY)
         nursery.keep_claims(claims.files())
-        outcome = launch_run(place, observer=screen, nursery=nursery)
+        outcome = launch_run(place, observer=screen, nursery=nursery, foreign=foreign)
     finally:
         screen.close()
     _say_end(place, outcome)

@@ -32,7 +32,7 @@ from headway.config.schema import (
     TrainConfig,
     Whole,
 )
-from headway.config.secret import Secret, find_secret, mask_secrets
+from headway.config.secret import Secret, find_secret, mask_secrets, redact, redact_words
 from headway.config.source import FORMS
 
 __all__ = [
@@ -71,6 +71,8 @@ __all__ = [
     "flatten",
     "load_config",
     "mask_secrets",
+    "redact",
+    "redact_words",
     "schema_json",
     "write_word",
 ]

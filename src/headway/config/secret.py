@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -48,6 +50,16 @@ _MARKS = frozenset(
     | {"prefix", "suffix"}
 )
 """`pad_token` and its kin are entries of a vocabulary."""
+_KEY_ENDINGS = ("_API_KEY", "_ACCESS_KEY", "_SECRET_KEY", "_PASS", "_PASSWD", "_PWD_SECRET")
+_SHORTEST = 6
+"""A shorter value is no secret worth its name, and would be found in every text."""
+_HINT = re.compile(r"token|secret|passw|passphrase|credential|key", re.IGNORECASE)
+"""Only a text with one of these words can hold a value by the name of a secret."""
+_VALUE = r"(\"[^\"\n]{1,400}\"|'[^'\n]{1,400}'|[^\s\"',;)\]}]{1,400})"
+_NAMED_VALUE = re.compile(r"([A-Za-z_][\w.-]{0,80})([\"']?\s{0,3}[=:]\s{0,3})" + _VALUE)
+_FLAG_VALUE = re.compile(r"((?<!\S)--?[A-Za-z][\w.-]{0,80})(\s{1,3})(?!-)" + _VALUE)
+_seen: set[str] = set()
+"""Secrets among the arguments of this process."""
 _REFERENCE = re.compile(r"\$\{?\w+\}?")
 
 
@@ -56,6 +68,61 @@ def mask_secrets(text: str) -> str:
     for shape, _ in _SHAPES:
         text = shape.sub("…", text)
     return text
+
+
+def redact(text: str, environ: Mapping[str, str] | None = None) -> str:
+    """Return a text to be written down or shown: without values of secret variables, known shapes, and named values.
+
+    Args:
+        environ: where secret variables are looked for; none: in our own environment.
+    """
+    for value in _secret_values(os.environ if environ is None else environ):
+        text = text.replace(value, "…")
+    text = mask_secrets(text)
+    return _FLAG_VALUE.sub(_hide_named, _NAMED_VALUE.sub(_hide_named, text)) if _HINT.search(text) else text
+
+
+def redact_words(words: Sequence[str], environ: Mapping[str, str] | None = None) -> list[str]:
+    """Return arguments to be written down: the word behind `--password` is one too.
+
+    What is hidden here is hidden in every later text of this process: a program may print its own arguments.
+    """
+    found = []
+    for flag, word in zip(["", *words], words, strict=False):
+        name, sign, value = word.partition("=")
+        is_behind = flag.startswith("-") and "=" not in flag and not word.startswith("-")
+        if is_behind and name_of_secret(flag.lstrip("-")) is not None:
+            found.append("…")
+            _remember(word)
+        else:
+            found.append(redact(word, environ))
+            if sign and " " not in word and found[-1] == f"{name}=…":
+                _remember(value)
+    return found
+
+
+def _remember(value: str) -> None:
+    if len(value) >= _SHORTEST and value != "…" and not _REFERENCE.fullmatch(value):
+        _seen.add(value)
+
+
+def _secret_values(environ: Mapping[str, str]) -> list[str]:
+    """Return the values of variables that are secrets by their name, the longest first."""
+    found = _seen | {
+        value
+        for name, value in environ.items()
+        if len(value) >= _SHORTEST and (name_of_secret(name) is not None or name.upper().endswith(_KEY_ENDINGS))
+    }
+    return sorted(found, key=len, reverse=True)
+
+
+def _hide_named(found: re.Match[str]) -> str:
+    name, sign, value = found[1], found[2], found[3]
+    if name_of_secret(name.lstrip("-")) is None or _REFERENCE.fullmatch(value.strip("\"'")):
+        return found[0]
+    # "unexpected token: end of file" is prose, and the reader needs it.
+    is_prose = ":" in sign and value[0] not in "\"'" and not (len(value) > 7 and any(map(str.isdigit, value)))
+    return found[0] if is_prose else f"{name}{sign}…"
 
 
 def find_secret(key: str, value: object) -> Secret | None:

@@ -17,7 +17,7 @@ _NOT_OURS = ("TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_ERROR_FILE", "HEADWAY
 def main(job: dict[str, Any]) -> NoReturn:
     """Replace this process; whatever prevents that is raised, and told by the nursery."""
     foreign = Foreign.from_json(read_json(RunDir(Path(job["run_dir"])).job)["foreign"])
-    argv = list(foreign.argv)
+    argv = list(job.get("argv") or foreign.argv)
     if foreign.local_rank_flag:
         argv.insert(_first_script(argv), f"{foreign.local_rank_flag}={job['local_rank']}")
     environment = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}

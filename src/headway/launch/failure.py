@@ -58,4 +58,6 @@ def _hint(code: str, facts: object, lang: Language | None) -> str:
 
 
 def _safe(line: str) -> str:
-    return _UNSAFE.sub(lambda found: f"\\x{ord(found[0]):02x}", line)
+    from headway.config import redact  # only a failure pays for it
+
+    return _UNSAFE.sub(lambda found: f"\\x{ord(found[0]):02x}", redact(line))

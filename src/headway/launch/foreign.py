@@ -44,9 +44,11 @@ class Foreign:
         return not self.is_distributed
 
     def to_json(self) -> dict[str, Any]:
-        """Return the plain form."""
+        """Return the plain form, as it may be written down: secrets among the arguments are left out."""
+        from headway.config import redact, redact_words  # pydantic behind it would slow the start of every rank
+
         return {
-            "argv": list(self.argv),
+            "argv": redact_words(self.argv),
             "cwd": self.cwd,
             "mode": self.mode,
             "launcher": self.launcher,
@@ -59,7 +61,7 @@ class Foreign:
             "must_train": self.must_train,
             "on_hang": self.on_hang,
             "hang_s": self.hang_s,
-            "line": self.line,
+            "line": redact(self.line),
         }
 
     @classmethod

@@ -34,7 +34,10 @@ class Job:
 
     def order(self, rank: int, attempt: int, port: int) -> dict[str, Any]:
         """Return what a rank's entry is called with; the nursery adds the numbers of its open files."""
+        # What job.json may not hold travels only in memory; the rank reads the rest there.
+        has_secrets = self.foreign is not None and list(self.foreign.argv) != self.foreign.to_json()["argv"]
         return {
+            **({"argv": list(self.foreign.argv)} if self.foreign is not None and has_secrets else {}),
             "run_dir": str(self.run.root.absolute()),
             "rank": rank,
             "local_rank": rank,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 
+from headway.launch.foreign import Foreign
 from headway.launch.job import read_job
 from headway.launch.lease import Lease
 from headway.launch.outcome import Observer, Outcome
@@ -22,17 +24,21 @@ def launch_run(
     nursery: Nursery,
     events: EventLog | None = None,
     keeps_nursery: bool = False,
+    foreign: Foreign | None = None,
 ) -> Outcome:
     """Supervise a run to its end and say how it ended.
 
     Call it in the main thread, the one that started the nursery; it ends the nursery too, unless the caller keeps it
-    for a next run. `events` is the log the caller has been writing; without it the run's own is opened. Restarts
+    for a next run. `foreign` is the line with its secrets, which the run's job file leaves out.
+    `events` is the log the caller has been writing; without it the run's own is opened. Restarts
     continue the attempt numbers of the run.
 
     Raises:
         UsageError: another supervisor holds the run.
     """
     job = read_job(run)
+    if foreign is not None:
+        job = replace(job, foreign=foreign)
     with nullcontext() if keeps_nursery else nursery:
         lease = Lease(run, attempt=0, tag=nursery.tag)
         log = events if events is not None else EventLog(run.events)

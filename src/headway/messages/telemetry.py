@@ -19,13 +19,7 @@ TEXTS: dict[str, Text] = {
         en="{path} may not be read: it belongs to {owner}, and run directories are private by default",
         zh="无权读取 {path}：它属于 {owner}，训练目录默认仅所有者可读",
         en_hint="ask {owner} to type: chmod -R go+rX {path}",
-        zh_hint="请 {owner} 运行：chmod -R go+rX {path}",
-    ),
-    "telemetry/damaged": Text(
-        en="{path} is damaged or missing ({why}); the run cannot be used for this",
-        zh="{path} 已损坏或缺失（{why}），无法对该训练执行此操作",
-        en_hint="the other files of the run are unharmed; restore this one from a backup, or start a new run",
-        zh_hint="该训练的其他文件未受影响；请从备份恢复此文件，或重新开始训练",
+        zh_hint="由 {owner} 运行：chmod -R go+rX {path}",
     ),
     "telemetry/many-runs": Text(
         en="{given} fits {num} runs: {names}",

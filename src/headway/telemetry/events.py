@@ -36,6 +36,7 @@ class EventLog:
         """Stamp an event, write it, and wait until the disk has it."""
         with self._lock:
             self._seq += 1
+            facts = {name: _without_secrets(fact) for name, fact in facts.items()}
             event = {**facts, "seq": self._seq, "t": self._clock(), "kind": kind}
             ordered = {key: event[key] for key in ("seq", "t", "kind", *facts) if key in event}
             self._guard(lambda: self._write(encode_line(ordered)))
@@ -73,6 +74,20 @@ class EventLog:
             if not self._is_failing:
                 _log.warning("%s: %s", self.path, err)
             self._is_failing = True
+
+
+def _without_secrets(fact: Any) -> Any:
+    """Return a fact as it may be written down: the history goes into reports, and reports are mailed."""
+    from headway.config import redact, redact_words  # pydantic behind it would slow the start of every rank
+
+    if isinstance(fact, str):
+        return redact(fact)
+    if isinstance(fact, dict):
+        return {name: _without_secrets(one) for name, one in fact.items()}
+    if isinstance(fact, list | tuple):
+        is_text = bool(fact) and all(isinstance(one, str) for one in fact)
+        return redact_words(fact) if is_text else [_without_secrets(one) for one in fact]
+    return fact
 
 
 def read_events(path: Path) -> list[Event]:

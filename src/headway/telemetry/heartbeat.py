@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from headway.telemetry.reading import read_part
+from headway.telemetry.reading import open_beneath, read_part
 
 PHASES: Final = ("start", "restore", "data", "forward", "backward", "optimizer", "eval", "save", "stopping", "ended")
 _MAGIC: Final = b"HWBEAT01"
@@ -42,7 +42,7 @@ class HeartbeatWriter:
 
     def __init__(self, path: Path, attempt: int) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = open_beneath(path, os.O_RDWR)
         os.ftruncate(fd, _SIZE)
         self._page = mmap.mmap(fd, _SIZE)
         os.close(fd)

@@ -114,7 +114,7 @@ def _make_row(state: RunState) -> RunRow:
 
 def _load(path: Path) -> dict[str, tuple[str, RunRow]]:
     """Return the rows that can be trusted; an index that cannot be read is an empty one."""
-    if not path.is_file():
+    if not path.is_file() or path.is_symlink():
         return {}
     try:
         with closing(_connect(path)) as index:
@@ -147,6 +147,8 @@ def _checksum(*parts: Any) -> int:
 
 def _store(path: Path, fresh: dict[str, tuple[str, RunRow]], gone: set[str]) -> None:
     """Write the fresh rows; an index that is broken is made anew, one that is not ours to write is left alone."""
+    if path.is_symlink():  # whoever planted it wants another file written
+        return
     try:
         _write(path, fresh, gone)
     except (sqlite3.Error, UnicodeError) as err:

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
-from headway.telemetry.reading import read_part
+from headway.telemetry.reading import open_beneath, read_part
 
 _NAMED: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
@@ -92,7 +92,7 @@ def open_lines(path: Path) -> int:
     Without this the next line would be glued to the torn one and both would be lost.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    fd = open_beneath(path, os.O_RDWR | os.O_APPEND)
     try:
         _mend_end(fd, path)
     except BaseException:
@@ -114,7 +114,7 @@ def _mend_end(fd: int, path: Path) -> None:
     if isinstance(_decode(torn), dict):
         os.write(fd, b"\n")
         return
-    with path.with_name(f"{path.name}.torn").open("ab") as aside:
+    with open(open_beneath(path.with_name(f"{path.name}.torn"), os.O_WRONLY | os.O_APPEND), "ab") as aside:
         aside.write(torn + b"\n")
     os.ftruncate(fd, size - len(torn))
 

@@ -32,6 +32,19 @@ def open_regular(path: Path) -> int:
     return fd
 
 
+def open_beneath(path: Path, flags: int) -> int:
+    """Open or make a file of the run for writing: a link or a FIFO planted in its place is refused.
+
+    Raises:
+        OSError: there is a link, or something other than a file.
+    """
+    fd = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return fd
+
+
 def read_part(path: Path, start: int = 0, most_bytes: int = MOST_LINES_BYTES) -> bytes:
     """Return bytes of a file from a place on, or from so many before its end; an absent or unreadable one is empty."""
     try:

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+SHARE_VARIABLE = "HEADWAY_SHARE_RUNS"
+"""Set to 1, new run directories may be read by other users."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunDir:
@@ -110,12 +113,17 @@ def new_run_dir(out: Path, name: str) -> RunDir:
         stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
         root = out / f"{stamp}_{name}_{int(now % 1 * 0x10000):04x}"
         try:
-            root.mkdir()
+            root.mkdir(_mode())
         except FileExistsError:
             continue
         (root / "ranks").mkdir()
         (root / "checkpoints").mkdir()
         return RunDir(root)
+
+
+def _mode() -> int:
+    """Return who may look: only the owner, for logs and diffs hold what nobody meant to share, unless they say so."""
+    return 0o755 if os.environ.get(SHARE_VARIABLE, "").lower() in ("1", "yes", "true", "all") else 0o700
 
 
 def write_json(path: Path, data: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.config import flatten
+from headway.config import flatten, redact
 from headway.telemetry import (
     PARTS,
     STARTS,
@@ -100,11 +100,14 @@ def gather(run: RunDir) -> Facts:
         origins=flatten(origins.get("origins", origins)),
         machine=read_record(run.machine),
         command=read_record(run.command),
-        log_tail=[
-            clean_text(line) for line in read_log_tail(run.log, 8192).decode("utf-8", "replace").splitlines()[-40:]
-        ],
+        log_tail=_log_tail(run),
         beside=compare_runs([run, *siblings]) if siblings else [],
     )
+
+
+def _log_tail(run: RunDir) -> list[str]:
+    lines = read_log_tail(run.log, 8192).decode("utf-8", "replace").splitlines()
+    return [redact(clean_text(line)) for line in lines[-40:]]
 
 
 def _last_of_steps(validations: list[Event]) -> list[Event]:

@@ -10,6 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from headway.config import redact
 from headway.messages import say
 from headway.telemetry import RunDir, RunState, read_log_tail, run_state
 from headway.ui.progress import clock_text, rate_text
@@ -18,6 +19,7 @@ from headway.ui.text import clean_text
 from headway.units import duration, size
 
 _LOG_BYTES = 16_384
+_MOST_LINES = 64
 _LATE_S = 10.0
 
 
@@ -33,7 +35,7 @@ class View:
 def look(run: RunDir, num_lines: int = 8) -> View:
     """Read what the view shows from the directory."""
     lines = read_log_tail(run.log, _LOG_BYTES).decode("utf-8", "replace").split("\n")
-    shown = [clean_text(line) for line in lines if line.strip()]
+    shown = [redact(clean_text(line)) for line in lines[-_MOST_LINES:] if line.strip()]
     return View(state=run_state(run), log=tuple(shown[-num_lines:]))
 
 
