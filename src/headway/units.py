@@ -43,7 +43,7 @@ def short(number: float | None) -> str:
     """Return a number in three figures with a letter: `35.1k`, `1.88G`."""
     if number is None:
         return "n/a"
-    for letter, step in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+    for letter, step in (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if abs(number) >= 0.9995 * step:
             return f"{number / step:.3g}{letter}"
     return f"{number:.3g}"

@@ -24,6 +24,7 @@ from headway.units import duration, short, size
         (short(999_960), "1M"),
         (short(999_400), "999k"),
         (short(999.9), "1k"),
+        (short(999.5e12), "1P"),
     ],
 )
 def test_a_number_that_rounds_to_the_next_unit_is_in_it(text, expected):
