@@ -32,8 +32,8 @@ from headway.config.schema import (
     TrainConfig,
     Whole,
 )
-from headway.config.secret import Secret, find_secret, mask_secrets, redact, redact_words
 from headway.config.source import FORMS
+from headway.secret import Secret, find_secret, mask_secrets, redact, redact_words
 
 __all__ = [
     "FORMS",

@@ -15,11 +15,11 @@ from headway.config.keys import Keys
 from headway.config.problems import Phrase
 from headway.config.recipe import SIZED_PRESETS, Recipe
 from headway.config.schema import RunConfig
-from headway.config.secret import mask_secrets
 from headway.config.wanted import read_wanted
 from headway.errors import ConfigError
 from headway.messages import Language, language
 from headway.messages.keys import describe_key
+from headway.secret import mask_secrets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

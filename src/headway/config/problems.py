@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NoReturn
 
-from headway.config.secret import mask_secrets
 from headway.errors import ConfigError
 from headway.messages import Language, hint, say
+from headway.secret import mask_secrets
 
 Form = Literal["yaml", "json", "toml", "py", "words", "variable"]
 """How a value is written where it stands; `words` is `key=value` on a command line, `variable` the environment."""

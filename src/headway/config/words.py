@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from headway.config.problems import COMMAND_LINE, Phrase, Place, Problems
 from headway.config.scalar import read_scalar
-from headway.config.secret import name_of_secret
 from headway.config.tree import MAX_BYTES, Node, TreeBuilder
+from headway.secret import name_of_secret
 from headway.units import count
 
 _OPENING = ("[", "{", '"', "'")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from headway.secret import redact, redact_words
 from headway.telemetry.lines import decode_lines, encode_line, open_lines, read_objects, write_all
 from headway.telemetry.reading import read_part
 
@@ -78,8 +79,6 @@ class EventLog:
 
 def _without_secrets(fact: Any) -> Any:
     """Return a fact as it may be written down: the history goes into reports, and reports are mailed."""
-    from headway.config import redact, redact_words  # pydantic behind it would slow the start of every rank
-
     if isinstance(fact, str):
         return redact(fact)
     if isinstance(fact, dict):

@@ -16,8 +16,8 @@ from headway.config.problems import Place, Problems
 from headway.config.read_json import read_json
 from headway.config.read_toml import read_toml
 from headway.config.read_yaml import read_yaml
-from headway.config.secret import find_secret
 from headway.config.tree import Node, TreeBuilder
+from headway.secret import find_secret
 
 QUICK = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 SIGNS = ["[[", "]]", "**", "//", "/*", "*/", "<<", "...", *"[]{}(),:=.-+*/%#'\"&|>@?\\"]

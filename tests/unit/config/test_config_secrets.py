@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headway.config import ConfigErrors
-from headway.config.secret import find_secret, mask_secrets, name_of_secret
+from headway.secret import find_secret, mask_secrets, name_of_secret
 
 TAIL = "Ab3dEf6hIj9kLm2nOp5qRs8t"
 SHAPES = {
