@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from headway.secret import redact, redact_words
+
 OnHang = Literal["wait", "restart", "stop"]
 Mode = Literal["native", "original"]
 EXEC_ENTRY: Final = "headway.launch.exec:main"
@@ -45,8 +47,6 @@ class Foreign:
 
     def to_json(self) -> dict[str, Any]:
         """Return the plain form, as it may be written down: secrets among the arguments are left out."""
-        from headway.config import redact, redact_words  # pydantic behind it would slow the start of every rank
-
         return {
             "argv": redact_words(self.argv),
             "cwd": self.cwd,
