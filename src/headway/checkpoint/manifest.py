@@ -134,7 +134,7 @@ def parse_tensors(reader: Reader, value: object) -> dict[str, TensorEntry]:
         entry = reader.mapping(fields, place, ("dtype", "shape", "pieces"))
         tensors[name] = TensorEntry(
             dtype=reader.choice(entry["dtype"], f"{place}.dtype", ITEM_BYTES),
-            shape=reader.numbers(entry["shape"], f"{place}.shape"),
+            shape=reader.shape(entry["shape"], f"{place}.shape"),
             pieces=tuple(
                 _parse_piece(reader, piece, f"{place}.pieces[{index}]")
                 for index, piece in enumerate(reader.items(entry["pieces"], f"{place}.pieces"))
@@ -173,7 +173,7 @@ def _parse_piece(reader: Reader, value: object, place: str) -> PieceEntry:
         file=reader.text(fields["file"], f"{place}.file"),
         key=reader.text(fields["key"], f"{place}.key"),
         offset=offset,
-        shape=reader.numbers(fields["shape"], f"{place}.shape"),
+        shape=reader.shape(fields["shape"], f"{place}.shape"),
     )
 
 
