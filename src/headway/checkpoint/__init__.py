@@ -9,7 +9,16 @@ from headway.checkpoint.export import Export, export_folder, export_pt, export_s
 from headway.checkpoint.export_ckpt import export_ckpt
 from headway.checkpoint.manifest import Manifest
 from headway.checkpoint.retention import best_there, find_leftovers, plan_prune, prune, sweep
-from headway.checkpoint.search import CheckpointInfo, Found, find_resumable, list_checkpoints, read_latest
+from headway.checkpoint.search import (
+    CheckpointInfo,
+    Found,
+    Patience,
+    find_likely,
+    find_resumable,
+    list_checkpoints,
+    read_latest,
+    refuse_lost,
+)
 from headway.checkpoint.verify import read_manifest, verify_checkpoint
 
 __all__ = [
@@ -17,6 +26,7 @@ __all__ = [
     "Export",
     "Found",
     "Manifest",
+    "Patience",
     "best_there",
     "copy_checkpoint",
     "export_ckpt",
@@ -24,6 +34,7 @@ __all__ = [
     "export_pt",
     "export_safetensors",
     "find_leftovers",
+    "find_likely",
     "find_resumable",
     "list_checkpoints",
     "plan_export",
@@ -31,6 +42,7 @@ __all__ = [
     "prune",
     "read_latest",
     "read_manifest",
+    "refuse_lost",
     "sweep",
     "verify_checkpoint",
 ]

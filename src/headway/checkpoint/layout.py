@@ -28,7 +28,8 @@ HEADER_CAP: Final = 100_000_000
 """Largest header read, in bytes; the same limit as the library's."""
 
 _LENGTH: Final = struct.Struct("<Q")
-_ALIGN: Final = 8
+_ALIGN: Final = 4096
+"""Data begin at a multiple of this, so that they can be written to the disk directly; see stream.py."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def encode_header(spans: Mapping[str, Span], metadata: Mapping[str, str]) -> byt
     for key, span in spans.items():
         fields[key] = {"dtype": span.dtype, "shape": list(span.shape), "data_offsets": [span.start, span.end]}
     text = json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
-    text += b" " * (-len(text) % _ALIGN)
+    text += b" " * (-(_LENGTH.size + len(text)) % _ALIGN)
     return _LENGTH.pack(len(text)) + text
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
@@ -36,7 +36,7 @@ from headway.checkpoint.names import (
     shard_name,
 )
 from headway.checkpoint.retention import best_there, discard, plan_prune, sweep
-from headway.checkpoint.search import list_checkpoints, read_latest
+from headway.checkpoint.search import CheckpointInfo, list_checkpoints, read_latest
 from headway.checkpoint.shard import Part, Shard, write_shard
 from headway.checkpoint.verify import read_manifest
 from headway.errors import CheckpointError
@@ -104,6 +104,7 @@ class Writer:
         self._thread: threading.Thread | None = None
         self._fault: BaseException | None = None
         self._verified: set[Path] = set()
+        self._broken: set[Path] = set()
         self._save: Save | None = None
         if rank == 0:
             self._prepare_root()
@@ -144,6 +145,10 @@ class Writer:
         """Take a checkpoint that was read and proven, and that the run goes on from, as committed."""
         self.last_committed = step
         self._verified.add(path)
+
+    def distrust(self, skipped: Iterable[tuple[Path, CheckpointError]]) -> None:
+        """Take checkpoints that did not pass as broken; one that could not be read just now may yet be intact."""
+        self._broken.update(path for path, why in skipped if why.code != "checkpoint/unreadable")
 
     def begin(self, save: Save) -> None:
         """Start writing; an older save that only waits for another try is given up."""
@@ -261,13 +266,7 @@ class Writer:
             self._warn(err)
 
     def _prune(self, save: Save) -> None:
-        infos = [
-            # Newer than what was just committed means: resume looked at it and did not take it.
-            replace(
-                info, is_verified=True if info.path in self._verified else None if info.step <= save.step else False
-            )
-            for info in list_checkpoints(self.root)
-        ]
+        infos = [replace(info, is_verified=self._is_sound(info, save.step)) for info in list_checkpoints(self.root)]
         best = best_there(infos, (save.fields.best_step, *save.fields.older_bests))
         for path in plan_prune(
             infos,
@@ -278,6 +277,13 @@ class Writer:
             discard(self.root, path, disk=self._disk)
             name = parse_final(path.name)
             self._report({"kind": "checkpoint_pruned", "step": name.step if name else None, "path": str(path)})
+
+    def _is_sound(self, info: CheckpointInfo, step: int) -> bool | None:
+        """Say what this run knows of a checkpoint; None: nothing."""
+        if info.path in self._verified:
+            return True
+        # Newer than the step that is saved means: resume looked at it and did not take it.
+        return False if info.path in self._broken or info.step > step else None
 
     def _make_room(self, save: Save) -> None:
         """Refuse at once what cannot fit; what retention lets go anyway goes first."""

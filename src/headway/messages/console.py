@@ -6,8 +6,10 @@ from headway.messages import Text
 
 TEXTS = {
     "console/run-made": Text(en="run directory: {run}", zh="训练目录：{run}"),
-    "console/run-resumed": Text(en="goes on from step {step}: {run}", zh="从第 {step} 步继续：{run}"),
-    "console/resumed": Text(en="training goes on from step {step}", zh="从第 {step} 步继续训练"),
+    "console/run-resumed": Text(
+        en="resuming {run}: the newest checkpoint is of step {step}", zh="继续训练 {run}：最新检查点为第 {step} 步"
+    ),
+    "console/resumed": Text(en="training resumes from step {step}", zh="从第 {step} 步继续训练"),
     "console/validation": Text(en="step {step} validation: {values} {mark}", zh="第 {step} 步验证：{values} {mark}"),
     "console/trial": Text(en="step {step} trial: {values}", zh="第 {step} 步试跑：{values}"),
     "console/best": Text(en="(best)", zh="（最佳）"),
@@ -24,7 +26,8 @@ TEXTS = {
         zh="第 {step} 步：{what} 不是有限数（rank {rank}，样本 {samples}）；guard.policy={policy}",
     ),
     "console/restart": Text(
-        en="rank {rank}: {text}; restarting from the last checkpoint", zh="rank {rank}：{text}；从最近的检查点重启"
+        en="rank {rank}: {text}; restarting from the newest intact checkpoint",
+        zh="rank {rank}：{text}；从最新的完好检查点重启",
     ),
     "console/stop": Text(
         en="saving and stopping; Ctrl-C again stops at once", zh="正在保存并停止；再按一次 Ctrl-C 立即停止"

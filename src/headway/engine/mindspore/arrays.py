@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
@@ -44,6 +44,10 @@ class ArraySaver:
     def trust(self, path: Path, step: int) -> None:
         """Take a checkpoint that was read and proven as committed."""
         self._writer.trust(path, step)
+
+    def distrust(self, skipped: Iterable[tuple[Path, CheckpointError]]) -> None:
+        """Take checkpoints that did not pass verification as broken."""
+        self._writer.distrust(skipped)
 
     def save(self, step: int, arrays: Mapping[str, Array], fields: Mapping[str, Any]) -> None:
         """Wait for an older save, copy, and begin to write. Every rank calls this at the same step."""
