@@ -4,6 +4,7 @@ In: tensors as pieces of global tensors, and what the loop says about the step. 
 and shards that were fsynced, renamed into place and read back. The half that needs torch is `checkpoint/state.py`.
 """
 
+from headway.checkpoint.commit import mark_for
 from headway.checkpoint.copy import copy_checkpoint
 from headway.checkpoint.export import Export, export_folder, export_pt, export_safetensors, plan_export
 from headway.checkpoint.export_ckpt import export_ckpt
@@ -37,6 +38,7 @@ __all__ = [
     "find_likely",
     "find_resumable",
     "list_checkpoints",
+    "mark_for",
     "plan_export",
     "plan_prune",
     "prune",

@@ -113,15 +113,19 @@ def refuse_lost(found: Found, root: Path, history: Iterable[Mapping[str, Any]]) 
 
 
 def read_latest(root: Path) -> Path | None:
-    """Return what the hint file names, or None; a hint is never proof."""
+    """Return what the hint file names, or None where there is none; a hint is never proof.
+
+    Raises:
+        OSError: it is there and cannot be read; the search does not need it.
+    """
     try:
         fd = os.open(root / LATEST, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            name = os.read(fd, 256).decode("ascii", "replace").removesuffix("\n")
-        finally:
-            os.close(fd)
-    except OSError:
-        return None  # only a hint: the search does not need it
+    except FileNotFoundError:
+        return None
+    try:
+        name = os.read(fd, 256).decode("ascii", "replace").removesuffix("\n")
+    finally:
+        os.close(fd)
     return root / name if parse_final(name) is not None else None
 
 

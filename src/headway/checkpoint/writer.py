@@ -16,20 +16,19 @@ from typing import Any, Final, Literal, Protocol
 
 from headway.checkpoint.commit import (
     SaveFields,
-    encode_reason,
     gather_parts,
+    leave_mark,
     merge_parts,
     point_latest,
     prove,
     seal,
 )
-from headway.checkpoint.disk import Abandoned, Disk, RealDisk, write_file
-from headway.checkpoint.failure import OWN_FAULTS, explain, read_space, too_full
+from headway.checkpoint.disk import Abandoned, Disk, RealDisk
+from headway.checkpoint.failure import DISK_FAULTS, OWN_FAULTS, explain, read_space, too_full
 from headway.checkpoint.manifest import Manifest
 from headway.checkpoint.names import (
     TempName,
     dropped_name,
-    failed_name,
     parse_dropped,
     parse_final,
     parse_temp,
@@ -46,6 +45,8 @@ Report = Callable[[dict[str, Any]], None]
 
 _FIRST_POLL_S: Final = 0.005
 _LAST_POLL_S: Final = 0.1
+_MOST_LOST: Final = 2
+"""Saves in a row that may fail their own verification before the run ends: it would have nothing to show."""
 
 
 class Retention(Protocol):
@@ -105,6 +106,7 @@ class Writer:
         self._fault: BaseException | None = None
         self._verified: set[Path] = set()
         self._broken: set[Path] = set()
+        self._lost = 0
         self._save: Save | None = None
         if rank == 0:
             self._prepare_root()
@@ -222,6 +224,16 @@ class Writer:
             if retry_s is None or not self._pause(retry_s):
                 break
         self._mark_dropped(save.step)
+        assert failure is not None, "a save without one has returned"
+        self._lose(save, failure)
+
+    def _lose(self, save: Save, failure: CheckpointError) -> None:
+        """Say loudly that a step will not be saved; what no disk is to blame for, twice in a row, ends the run."""
+        self._lost += 1
+        facts = {"num": self._lost, "committed": self.last_committed, "why": failure.text(), "hint": failure.hint()}
+        self._report({"kind": "save_lost", "step": save.step, "code": failure.code, **facts})
+        if failure.code not in DISK_FAULTS and self._lost >= _MOST_LOST:
+            raise CheckpointError("checkpoint/saves-keep-failing", num=self._lost, why=failure.text())
 
     def _try_commit(self, save: Save, number: int) -> tuple[Path | None, CheckpointError | None]:
         """Write and commit once; return what is left lying on failure, and why."""
@@ -245,7 +257,7 @@ class Writer:
 
     def _settle(self, save: Save, final: Path, manifest: Manifest) -> None:
         """Say that it is committed, then do what may fail without harm."""
-        self.last_committed = save.step
+        self.last_committed, self._lost = save.step, 0
         self._verified.add(final)
         self._report(
             {
@@ -259,6 +271,10 @@ class Writer:
         )
         try:
             point_latest(self._disk, self.root, final)
+        except OSError as err:
+            self._warn(explain(err, path=self.root, need_bytes=0, disk=self._disk))
+            self._mark_dropped(save.step)  # the others look for the hint; nothing more is coming
+        try:
             self._prune(save)
         except OSError as err:
             self._warn(explain(err, path=self.root, need_bytes=0, disk=self._disk))
@@ -288,9 +304,10 @@ class Writer:
     def _make_room(self, save: Save) -> None:
         """Refuse at once what cannot fit; what retention lets go anyway goes first."""
         need = save.shard.need_bytes
+        everyones = need * self.world_size  # ranks hold about the same; what one of them lacks shows when it writes
         if not self.root.exists():
             self._disk.make_dir(self.root)  # somebody removed it; its parent must still be there
-        if self._disk.space(self.root).free_bytes >= need:
+        if self._disk.space(self.root).free_bytes >= everyones:
             return
         self._prune(save)
         space = self._disk.space(self.root)
@@ -323,7 +340,13 @@ class Writer:
             return  # the others find out by their own deadline
 
     def _report_failure(
-        self, save: Save, failure: CheckpointError, *, retry_s: float | None, left: Path | None
+        self,
+        save: Save,
+        failure: CheckpointError,
+        *,
+        retry_s: float | None,
+        left: Path | None,
+        folder: Path | None = None,
     ) -> None:
         space = read_space(self._disk, self.root)
         self._report(
@@ -338,6 +361,7 @@ class Writer:
                 "free_bytes": space.free_bytes if space else None,
                 "retry_s": retry_s,
                 "left": str(left) if left else None,
+                "folder": str(folder) if folder else None,
             }
         )
 
@@ -382,19 +406,10 @@ class Writer:
         try:
             # What was written is worth nothing and may be what fills the disk.
             (folder / shard_name(self.rank)).unlink(missing_ok=True)
-            self._write_mark(folder / failed_name(self.rank), failure)
+            leave_mark(self._disk, folder, self.rank, failure.text())
         except OSError:
-            # Rank 0 cannot be told through the folder, so this rank tells the supervisor.
-            self._report_failure(save, failure, retry_s=None, left=None)
-
-    def _write_mark(self, mark: Path, failure: CheckpointError) -> None:
-        temp = mark.with_name(f"{mark.name}.new")
-        try:
-            write_file(self._disk, temp, [memoryview(encode_reason(failure.text()))])
-        except OSError:
-            self._disk.close(self._disk.create(mark))  # an empty mark needs no space
-            return
-        self._disk.rename(temp, mark)
+            # Rank 0 cannot be told through the folder, so this rank tells the supervisor, which leaves the mark.
+            self._report_failure(save, failure, retry_s=None, left=None, folder=folder)
 
     def _find_temp(self, step: int) -> TempName | None:
         try:
@@ -406,7 +421,11 @@ class Writer:
 
     def _is_committed(self, step: int, part: Part) -> bool:
         """Tell whether rank 0 has committed and proved exactly what this rank wrote."""
-        latest = read_latest(self.root)
+        try:
+            latest = read_latest(self.root)
+        except OSError:
+            # The hint cannot be read here. A checkpoint under its final name has been sealed with this rank's part.
+            latest = next((info.path for info in self._finals() if info.step == step), None)
         name = parse_final(latest.name) if latest else None
         if latest is None or name is None or name.step != step:
             return False
@@ -414,6 +433,12 @@ class Writer:
             return read_manifest(latest).files.get(part.file) == part.entry
         except CheckpointError:
             return False  # pruned or replaced meanwhile; the deadline bounds the waiting
+
+    def _finals(self) -> list[CheckpointInfo]:
+        try:
+            return list_checkpoints(self.root)[::-1]
+        except CheckpointError:
+            return []  # the deadline bounds the waiting
 
     # turns: while a thread waits, a newer save may take its place
 

@@ -236,6 +236,14 @@ TEXTS: dict[str, Text] = {
         en_hint="training goes on and the older checkpoints are untouched; look at the disk",
         zh_hint="训练继续进行，旧检查点不受影响；检查磁盘",
     ),
+    "checkpoint/saves-keep-failing": Text(
+        en="{num} saves in a row failed although the disk took them: {why}",
+        zh="连续 {num} 次保存失败，而磁盘写入正常：{why}",
+        en_hint="the run was stopped, because it would have ended with nothing saved; older checkpoints are untouched\n"
+        "memory or a disk that changes what it is given does this; so would a fault in headway",
+        zh_hint="已停止训练，否则结束时将没有任何检查点；旧检查点不受影响\n"
+        "内存或磁盘改变了写入的内容时会这样；headway 自身的错误也可能如此",
+    ),
     "checkpoint/rank-failed": Text(
         en="rank {rank} could not write its shard: {why}",
         zh="rank {rank} 无法写入其分片：{why}",

@@ -20,6 +20,18 @@ TEXTS = {
     "console/save-failed": Text(
         en="step {step} checkpoint failed, training goes on: {why}", zh="第 {step} 步检查点保存失败，训练继续：{why}"
     ),
+    "console/save-lost": Text(
+        en="NOT SAVED: step {step}, failed save number {num} in a row: {why}\n"
+        "NOT SAVED: the newest checkpoint is of step {committed}; if the run ends now, everything after it is lost",
+        zh="未保存：第 {step} 步，已连续 {num} 次保存失败：{why}\n"
+        "未保存：最新检查点为第 {committed} 步；若训练此时中断，其后的结果将全部丢失",
+    ),
+    "console/save-lost-first": Text(
+        en="NOT SAVED: step {step}, failed save number {num} in a row: {why}\n"
+        "NOT SAVED: the run has no checkpoint yet; if it ends now, everything is lost",
+        zh="未保存：第 {step} 步，已连续 {num} 次保存失败：{why}\n"
+        "未保存：该训练还没有检查点；若此时中断，结果将全部丢失",
+    ),
     "console/checkpoint-skipped": Text(en="checkpoint {path} is not used: {why}", zh="不使用检查点 {path}：{why}"),
     "console/guard": Text(
         en="step {step}: the {what} is not finite (rank {rank}, samples {samples}); guard.policy={policy}",
