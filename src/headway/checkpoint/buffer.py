@@ -42,6 +42,11 @@ class HostBuffer:
         self._thread = threading.Thread(target=self._touch, args=(touch,), name="save-buffer", daemon=True)
         self._thread.start()
 
+    @property
+    def is_warm(self) -> bool:
+        """Whether nothing is being touched any more."""
+        return self._thread is None or not self._thread.is_alive()
+
     def settle(self) -> memoryview:
         """End the touching, finished or not, and return the memory."""
         self._is_wanted.set()

@@ -89,6 +89,11 @@ class Saver:
             self._buffer = HostBuffer(total)
             self._buffer.warm_up(lambda part: torch.frombuffer(part, dtype=torch.uint8)[::_PAGE_BYTES].zero_())
 
+    @property
+    def is_prepared(self) -> bool:
+        """Whether the next save finds its memory ready."""
+        return self._pinned is not None or (self._buffer is not None and self._buffer.is_warm)
+
     def save(
         self, step: int, pieces: Iterable[Piece], manifest_fields: Mapping[str, Any], wait: bool = False
     ) -> float | None:

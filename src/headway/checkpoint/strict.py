@@ -44,7 +44,8 @@ def finite_json(value: Any) -> Any:  # Any: whatever JSON can hold
     if isinstance(value, dict):
         return {key: finite_json(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [finite_json(inner) for inner in value]
+        # Shapes and offsets, of which there are very many, hold whole numbers only.
+        return value if all(type(inner) is int for inner in value) else [finite_json(inner) for inner in value]
     return value
 
 

@@ -56,6 +56,7 @@ def save(run: Run, *, is_needed: bool) -> None:
             "data_size": len(run.data),
             "data_id": dict(run.task.data_id()),
             "frozen_id": run.frozen_id,
+            "tied": tied_names(run.model),
         },
     }
     if run.saver.save(progress.step, _owned_pieces(run), fields, wait=is_needed) is not None:
@@ -198,6 +199,13 @@ def _wanted_pieces(run: Run) -> list[Piece]:
             held = [replace(piece, is_owner=run.ranks.rank == 0) for piece in held]
         pieces += held
     return pieces
+
+
+def tied_names(model: nn.Module) -> dict[str, str]:
+    """Return the names a weight or buffer has besides its first: it is saved once, and exported under all of them."""
+    first: dict[int, str] = {}
+    every = (*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False))
+    return {name: first[id(value)] for name, value in every if first.setdefault(id(value), name) != name}
 
 
 def hash_frozen(model: nn.Module) -> str | None:
