@@ -375,7 +375,7 @@ class Writer:
             if part is not None and self._is_committed(save.step, part):
                 self.last_committed = save.step
                 return
-            if (self.root / dropped_name(save.step, self.attempt)).exists():
+            if os.path.lexists(self.root / dropped_name(save.step, self.attempt)):
                 return
             temp = self._find_temp(save.step)
             if temp is not None and temp.number > tried:
@@ -390,13 +390,14 @@ class Writer:
     def _write_part(self, save: Save, folder: Path) -> Part | None:
         """Write this rank's shard; when that fails, leave a mark so that rank 0 need not wait."""
         try:
+            marks = self._marks(save)
             return write_shard(
-                self._disk, folder, save.shard, rank=self.rank, marks=self._marks(save), keep_going=folder.exists
+                self._disk, folder, save.shard, rank=self.rank, marks=marks, keep_going=lambda: not _is_gone(folder)
             )
         except Abandoned:
             return None
         except OSError as err:
-            if not folder.exists():
+            if _is_gone(folder):
                 return None  # rank 0 dropped this try
             failure = explain(err, path=folder, need_bytes=save.shard.need_bytes, disk=self._disk)
         self._leave_mark(save, folder, failure)
@@ -466,3 +467,12 @@ class Writer:
             "attempt": str(self.attempt),
             "world_size": str(self.world_size),
         }
+
+
+def _is_gone(path: Path) -> bool:
+    """Tell whether a name was removed; a disk that cannot say is no answer, and ends no thread."""
+    try:
+        os.lstat(path)
+    except OSError as err:
+        return isinstance(err, FileNotFoundError)
+    return False
