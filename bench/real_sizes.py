@@ -90,10 +90,21 @@ def climb_states(tally: Tally, place: Path, rungs: list[float]) -> None:
             rung = f"state {gb:g} GB, {ranks} × {layout}, {tensors} tensors"
             held = gb * (ranks if layout == "replicas" else 1) + gb
             if tally.can_climb(rung, place, memory_gb=held, disk_gb=5 * gb):
-                _one_state(tally, place / "state", rung, gb=gb, ranks=ranks, layout=layout, tensors=tensors)
+                climb_state(tally, place / "state", rung, gb=gb, ranks=ranks, layout=layout, tensors=tensors)
 
 
-def _one_state(tally: Tally, place: Path, rung: str, *, gb: float, ranks: int, layout: str, tensors: int) -> None:
+def climb_state(
+    tally: Tally,
+    place: Path,
+    rung: str,
+    *,
+    gb: float,
+    ranks: int,
+    layout: str,
+    tensors: int,
+    readers: tuple[int, ...] = (1, 2, 3),
+) -> None:
+    """Save one state three times, and restore it by each number of readers."""
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     request = {"root": str(place / "checkpoints"), "gb": gb, "tensors": tensors}
@@ -118,8 +129,8 @@ def _one_state(tally: Tally, place: Path, rung: str, *, gb: float, ranks: int, l
         tally.add(
             rung, "memory of saving", "" if peak < 2.1 else f"{peak:.2f} times the state", f"{peak:.2f} × the state"
         )
-    for readers in (1, 2, 3):
-        answers = list(_ask_ranks({**request, "do": "load", "layout": "sharded"}, readers))
+    for number in readers:
+        answers = list(_ask_ranks({**request, "do": "load", "layout": "sharded"}, number))
         faults = [
             str(answer.get("error") or answer["wrong"]) for answer in answers if answer.get("error") or answer["wrong"]
         ]
@@ -127,7 +138,7 @@ def _one_state(tally: Tally, place: Path, rung: str, *, gb: float, ranks: int, l
         most = 0.0 if faults else max((answer["peak"] - BASE_BYTES) / max(answer["own"], 1) for answer in answers)
         if not faults and gb >= 1 and most > 1.1:
             faults = [f"peak {most:.2f} times what is restored"]
-        tally.add(rung, f"restore on {readers}", faults[0][-300:] if faults else "", facts)
+        tally.add(rung, f"restore on {number}", faults[0][-300:] if faults else "", facts)
     shutil.rmtree(place)
 
 
