@@ -166,8 +166,8 @@ def climb_commands(tally: Tally, place: Path, rungs: list[float]) -> None:
             if tensors > 1000 and gb > 0.1:
                 continue
             rung = f"run {gb:g} GB, {ranks} × {strategy}, {3 * tensors} tensors"
-            # Weights, gradients and moments, the layout's own copy, and the buffer of the save.
-            held = gb * 4 / 3 * (1 if strategy == "fsdp" else ranks) + gb * (2 if strategy == "fsdp" else 1.4)
+            # Weights, gradients and moments, the buffer of the save, and what a step needs besides.
+            held = gb * 4 / 3 * (1 if strategy == "fsdp" else ranks) + gb * (1.4 if strategy == "fsdp" else 1.1)
             if tally.can_climb(rung, place, memory_gb=held, disk_gb=6 * gb):
                 for case, wrong, facts in run_commands(
                     place / "run", gb=gb, tensors=tensors, ranks=ranks, strategy=strategy

@@ -81,7 +81,8 @@ def resume(
             run = _fork(run, saved[step])
         _record_changes(run, loaded, from_scratch=from_scratch)
         write_decisions(run, loaded, machine, plan)
-        console.print(say("console/run-resumed", run=run.root, step=done), style="dim")
+        code = "console/run-resumed" if done else "console/run-restarted"
+        console.print(say(code, run=run.root, step=done), style="dim")
         if nursery is None:
             return detach_run(run)
         return supervise(run, nursery, sys.stderr)

@@ -9,6 +9,7 @@ TEXTS = {
     "console/run-resumed": Text(
         en="resuming {run}: the newest checkpoint is of step {step}", zh="继续训练 {run}：最新检查点为第 {step} 步"
     ),
+    "console/run-restarted": Text(en="resuming {run} from step {step}", zh="继续训练 {run}：从第 {step} 步开始"),
     "console/resumed": Text(en="training resumes from step {step}", zh="从第 {step} 步继续训练"),
     "console/validation": Text(en="step {step} validation: {values} {mark}", zh="第 {step} 步验证：{values} {mark}"),
     "console/trial": Text(en="step {step} trial: {values}", zh="第 {step} 步试跑：{values}"),
