@@ -4,12 +4,22 @@ In: tensors as pieces of global tensors, and what the loop says about the step. 
 and shards that were fsynced, renamed into place and read back. The half that needs torch is `checkpoint/state.py`.
 """
 
+from headway.checkpoint.commit import mark_for
 from headway.checkpoint.copy import copy_checkpoint
 from headway.checkpoint.export import Export, export_folder, export_pt, export_safetensors, plan_export
 from headway.checkpoint.export_ckpt import export_ckpt
 from headway.checkpoint.manifest import Manifest
 from headway.checkpoint.retention import best_there, find_leftovers, plan_prune, prune, sweep
-from headway.checkpoint.search import CheckpointInfo, Found, find_resumable, list_checkpoints, read_latest
+from headway.checkpoint.search import (
+    CheckpointInfo,
+    Found,
+    Patience,
+    find_likely,
+    find_resumable,
+    list_checkpoints,
+    read_latest,
+    refuse_lost,
+)
 from headway.checkpoint.verify import read_manifest, verify_checkpoint
 
 __all__ = [
@@ -17,6 +27,7 @@ __all__ = [
     "Export",
     "Found",
     "Manifest",
+    "Patience",
     "best_there",
     "copy_checkpoint",
     "export_ckpt",
@@ -24,13 +35,16 @@ __all__ = [
     "export_pt",
     "export_safetensors",
     "find_leftovers",
+    "find_likely",
     "find_resumable",
     "list_checkpoints",
+    "mark_for",
     "plan_export",
     "plan_prune",
     "prune",
     "read_latest",
     "read_manifest",
+    "refuse_lost",
     "sweep",
     "verify_checkpoint",
 ]

@@ -10,9 +10,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from headway.checkpoint.disk import Disk, write_file
+from headway.checkpoint.disk import Disk, RealDisk, write_file
 from headway.checkpoint.manifest import Manifest, TensorEntry, check_cover, encode_manifest
-from headway.checkpoint.names import LATEST, MANIFEST, MANIFEST_HASH, FinalName, failed_name, parse_final, part_name
+from headway.checkpoint.names import (
+    LATEST,
+    MANIFEST,
+    MANIFEST_HASH,
+    FinalName,
+    failed_name,
+    parse_final,
+    parse_temp,
+    part_name,
+)
 from headway.checkpoint.reading import open_folder, read_small
 from headway.checkpoint.shard import Part, read_part
 from headway.checkpoint.strict import parse_json, shown
@@ -138,6 +147,31 @@ def _read_reason(temp: Path, rank: int) -> str:
     return shown(found.get("why") if isinstance(found, dict) else found, 400)
 
 
-def encode_reason(why: str) -> bytes:
-    """Return what a rank's failed mark holds."""
-    return json.dumps({"why": why}, ensure_ascii=False).encode()
+def leave_mark(disk: Disk, folder: Path, rank: int, why: str) -> None:
+    """Tell rank 0, through the folder, that a rank's part will not come; an empty mark needs no space."""
+    mark = folder / failed_name(rank)
+    temp = mark.with_name(f"{mark.name}.new")
+    try:
+        write_file(disk, temp, [memoryview(json.dumps({"why": why}, ensure_ascii=False).encode())])
+    except OSError:
+        disk.close(disk.create(mark))
+        return
+    disk.rename(temp, mark)
+
+
+def mark_for(root: Path, event: Mapping[str, Any]) -> bool:
+    """Leave a rank's mark in its place: it has reported that it could write neither its part nor the mark.
+
+    Called by the supervisor, which what keeps one rank from writing (its limits, its mount) may not keep. Tells
+    whether the mark is there.
+    """
+    rank, folder = event.get("rank"), Path(str(event.get("folder")))
+    if event.get("kind") != "checkpoint_failed" or not isinstance(rank, int) or not event.get("folder"):
+        return False
+    if folder.parent != root or parse_temp(folder.name) is None:
+        return False
+    try:
+        leave_mark(RealDisk(), folder, rank, str(event.get("why")))
+    except OSError:
+        return False  # rank 0 has its deadline
+    return True

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from blake3 import blake3
+from headway.checkpoint.stream import DirectWriter, side_hash
 
 CHUNK_BYTES: Final = 16 << 20
 """Bytes hashed and written at a time: small enough that other threads of a rank get their turn."""
@@ -132,18 +132,19 @@ def write_file(
     disk: Disk, path: Path, parts: Iterable[memoryview], *, keep_going: Callable[[], bool] = lambda: True
 ) -> FileEntry:
     """Write a new file, durable when this returns; the hash is of what memory holds, not of what the disk took."""
-    hasher, written = blake3(), 0
+    written = 0
     fd = disk.create(path)
     try:
-        for part in parts:
-            for start in range(0, len(part), CHUNK_BYTES):
-                if not keep_going():
-                    raise Abandoned
-                chunk = part[start : start + CHUNK_BYTES]
-                hasher.update(chunk)
-                while chunk:
-                    chunk = chunk[disk.write(fd, chunk) :]
-            written += len(part)
+        writer = DirectWriter(fd, disk.write)
+        with side_hash() as hasher:
+            for part in parts:
+                for start in range(0, len(part), CHUNK_BYTES):
+                    if not keep_going():
+                        raise Abandoned
+                    chunk = part[start : start + CHUNK_BYTES]
+                    hasher.add(chunk)
+                    writer.write(chunk)
+                written += len(part)
         disk.sync(fd)
     finally:
         disk.close(fd)

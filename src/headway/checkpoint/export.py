@@ -15,12 +15,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 from headway.checkpoint.disk import RealDisk, write_file
-from headway.checkpoint.layout import ITEM_BYTES, Span, encode_header, lay_out
+from headway.checkpoint.layout import ITEM_BYTES, Header, Span, encode_header, lay_out
 from headway.checkpoint.manifest import Manifest, PieceEntry, TensorEntry
 from headway.checkpoint.reading import open_folder, open_inside, read_at, read_header
 from headway.checkpoint.strict import finite_json
@@ -65,7 +66,8 @@ def export_safetensors(path: Path, out: Path, *, select: Select = "model") -> Ex
     manifest = verify_checkpoint(path)
     spans = _lay_out(path, manifest, select)
     header = encode_header(spans, {"format": "pt", "step": str(manifest.step)})
-    tensors = {name: manifest.tensors[f"{select}/{name}"] for name in spans}
+    tied = tied_names(manifest)
+    tensors = {name: manifest.tensors[f"{select}/{tied.get(name, name)}"] for name in spans}
     temp = out.with_name(f".{out.name}.{os.getpid()}")
     try:
         with open_folder(path) as folder:
@@ -98,7 +100,7 @@ def export_pt(
             weights = Path(place) / "weights.safetensors"
             export_safetensors(path, weights, select=select)
             model, meta = (Path(place) / file.name for file in planned.files)
-            _run_torch(python, weights, model)
+            _run_torch(python, weights, model, tied_names(read_manifest(path)))
             write_file(RealDisk(), meta, [memoryview(_encode_meta(read_manifest(path), measures or {}))])
             for file in (meta, model):  # the weights last: with them the pair is whole
                 os.replace(file, out / file.name)
@@ -131,38 +133,58 @@ def _lay_out(path: Path, manifest: Manifest, select: str) -> dict[str, Span]:
         for name, tensor in manifest.tensors.items()
         if name.startswith(prefix)
     }
+    found.update({name: found[first] for name, first in tied_names(manifest).items() if first in found})
     if not found:
         raise CheckpointError("checkpoint/nothing-to-export", path=path, prefix=prefix, num=len(manifest.tensors))
     return lay_out(found)
 
 
+def tied_names(manifest: Manifest) -> dict[str, str]:
+    """Return the other names of tied weights, each with the one it is saved under; a strict loader wants them all."""
+    tied = manifest.meta.get("tied")
+    pairs = tied.items() if isinstance(tied, dict) else ()
+    return {name: first for name, first in pairs if isinstance(name, str) and isinstance(first, str)}
+
+
 def _stream(header: bytes, path: Path, folder: int, tensors: Mapping[str, TensorEntry]) -> Iterator[memoryview]:
     yield memoryview(header)
-    for tensor in tensors.values():
-        if all(piece.shape[1:] == tensor.shape[1:] for piece in tensor.pieces):
-            # Whole rows: the pieces in order are the tensor.
-            for piece in sorted(tensor.pieces, key=lambda piece: piece.offset):
-                yield from _read_piece(path, folder, piece)
-        else:
-            yield memoryview(_assemble(path, folder, tensor))
+    with ExitStack() as stack:
+        read = _PieceReader(path, folder, stack)
+        for tensor in tensors.values():
+            if all(piece.shape[1:] == tensor.shape[1:] for piece in tensor.pieces):
+                # Whole rows: the pieces in order are the tensor.
+                for piece in sorted(tensor.pieces, key=lambda piece: piece.offset):
+                    yield from read(piece)
+            else:
+                yield memoryview(_assemble(read, tensor))
 
 
-def _read_piece(path: Path, folder: int, piece: PieceEntry) -> Iterator[memoryview]:
-    with open_inside(folder, piece.file, where=path) as fd:
-        header = read_header(fd, where=path / piece.file)
+class _PieceReader:
+    """Reads pieces; a shard is opened and its header read once, however many of its tensors are wanted."""
+
+    def __init__(self, path: Path, folder: int, stack: ExitStack) -> None:
+        self._path, self._folder, self._stack = path, folder, stack
+        self._open: dict[str, tuple[int, Header]] = {}
+
+    def __call__(self, piece: PieceEntry) -> Iterator[memoryview]:
+        where = self._path / piece.file
+        if piece.file not in self._open:
+            fd = self._stack.enter_context(open_inside(self._folder, piece.file, where=self._path))
+            self._open[piece.file] = fd, read_header(fd, where=where)
+        fd, header = self._open[piece.file]
         span = header.spans[piece.key]
         for start in range(span.start, span.end, _COPY_BYTES):
             length = min(_COPY_BYTES, span.end - start)
-            yield memoryview(read_at(fd, header.data_start + start, length, where=path / piece.file))
+            yield memoryview(read_at(fd, header.data_start + start, length, where=where))
 
 
-def _assemble(path: Path, folder: int, tensor: TensorEntry) -> bytearray:
+def _assemble(read: _PieceReader, tensor: TensorEntry) -> bytearray:
     """Put boxes together that are cut along other axes than the first, run by run of the last axis."""
     item = ITEM_BYTES[tensor.dtype]
     strides = [math.prod(tensor.shape[dim + 1 :]) for dim in range(len(tensor.shape))]
     whole = bytearray(item * math.prod(tensor.shape))
     for piece in tensor.pieces:
-        data = b"".join(_read_piece(path, folder, piece))
+        data = b"".join(read(piece))
         run = piece.shape[-1]
         for index in range(math.prod(piece.shape[:-1])):
             at, rest = piece.offset[-1], index
@@ -213,8 +235,8 @@ def _encode_meta(manifest: Manifest, measures: Mapping[str, float]) -> bytes:
     return (json.dumps(finite_json(fields), ensure_ascii=False, indent=2) + "\n").encode()
 
 
-def _run_torch(python: str, weights: Path, model: Path) -> None:
-    line = [python, "-m", "headway.checkpoint.export_torch", str(weights), str(model)]
+def _run_torch(python: str, weights: Path, model: Path, tied: Mapping[str, str]) -> None:
+    line = [python, "-m", "headway.checkpoint.export_torch", str(weights), str(model), json.dumps(tied)]
     ended = subprocess.run(line, capture_output=True, text=True, errors="replace", check=False)
     if ended.returncode:
         last = (ended.stderr.strip().splitlines() or ["n/a"])[-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 
@@ -11,9 +12,12 @@ from safetensors.torch import load_file
 
 def main(argv: list[str]) -> int:
     """Write the tensors of a safetensors file as a plain dict that torch.load reads with weights_only."""
-    weights, model = argv
+    weights, model, tied = argv
+    state = load_file(weights)
+    # Under both names it is one tensor again, as in the model, and written once.
+    state.update({name: state[first] for name, first in json.loads(tied).items() if first in state})
     with open(model, "xb") as file:
-        torch.save(load_file(weights), file)
+        torch.save(state, file)
         file.flush()
         os.fsync(file.fileno())
     return 0

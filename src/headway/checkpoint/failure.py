@@ -33,6 +33,19 @@ OWN_FAULTS: Final = frozenset(
 """Failures that another try cannot cure, because the state handed over is wrong: they must reach the loop."""
 
 
+DISK_FAULTS: Final = frozenset(
+    {
+        *_CODES.values(),
+        "checkpoint/no-inodes",
+        "checkpoint/parts-missing",
+        "checkpoint/rank-failed",
+        "checkpoint/unreadable",
+        "checkpoint/write-failed",
+    }
+)
+"""Failures that may pass: somebody frees space, a disk comes back."""
+
+
 def explain(err: OSError, *, path: Path, need_bytes: int, disk: Disk) -> CheckpointError:
     """Turn an operating system's error into one of ours."""
     space = read_space(disk, path)

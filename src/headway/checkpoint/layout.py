@@ -24,11 +24,12 @@ ITEM_BYTES: Final[Mapping[str, int]] = {
 }  # fmt: skip
 """Data types of the format and their sizes."""
 
-HEADER_CAP: Final = 64 << 20
-"""Largest header read, in bytes; the library stops at 100 MB."""
+HEADER_CAP: Final = 100_000_000
+"""Largest header read, in bytes; the same limit as the library's."""
 
 _LENGTH: Final = struct.Struct("<Q")
-_ALIGN: Final = 8
+_ALIGN: Final = 4096
+"""Data begin at a multiple of this, so that they can be written to the disk directly; see stream.py."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def encode_header(spans: Mapping[str, Span], metadata: Mapping[str, str]) -> byt
     for key, span in spans.items():
         fields[key] = {"dtype": span.dtype, "shape": list(span.shape), "data_offsets": [span.start, span.end]}
     text = json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
-    text += b" " * (-len(text) % _ALIGN)
+    text += b" " * (-(_LENGTH.size + len(text)) % _ALIGN)
     return _LENGTH.pack(len(text)) + text
 
 
@@ -111,9 +112,10 @@ def parse_header(data: bytes, *, where: str, file_bytes: int) -> Header:
 def _parse_span(reader: Reader, key: str, value: object) -> Span:
     fields = reader.mapping(value, key, keys=("dtype", "shape", "data_offsets"))
     dtype = reader.choice(fields["dtype"], f"{key}.dtype", ITEM_BYTES)
-    shape = reader.numbers(fields["shape"], f"{key}.shape")
-    offsets = reader.numbers(fields["data_offsets"], f"{key}.data_offsets")
+    shape = reader.shape(fields["shape"], f"{key}.shape")
+    # Two places in a file, not sizes to be multiplied: the end of one tensor times the start of another means nothing.
+    offsets = [reader.number(at, f"{key}.data_offsets") for at in reader.items(fields["data_offsets"], key)]
     want = num_bytes(dtype, shape)
     if len(offsets) != 2 or offsets[1] - offsets[0] != want:
-        reader.refuse(f"{key}.data_offsets", list(offsets), f"[n, n+{want}]")
+        reader.refuse(f"{key}.data_offsets", offsets, f"[n, n+{want}]")
     return Span(dtype, shape, offsets[0], offsets[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -45,6 +46,11 @@ class TensorEntry:
     shape: tuple[int, ...]
     pieces: tuple[PieceEntry, ...]
 
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON knows it; `asdict` copies every number of it, and there may be 100,000 pieces."""
+        pieces = [{"file": p.file, "key": p.key, "offset": p.offset, "shape": p.shape} for p in self.pieces]
+        return {"dtype": self.dtype, "shape": self.shape, "pieces": pieces}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
@@ -78,9 +84,18 @@ class Manifest:
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
-    """Return the manifest's one file, byte for byte."""
-    fields = {"schema": SCHEMA, **asdict(manifest)}
-    return (json.dumps(finite_json(fields), ensure_ascii=False, allow_nan=False, indent=0) + "\n").encode()
+    """Return the manifest's one file, byte for byte: one line for each of its parts and each tensor."""
+    tensors = ",\n".join(f"{_dumps(name)}: {_dumps(tensor.to_json())}" for name, tensor in manifest.tensors.items())
+    small = {
+        field.name: getattr(manifest, field.name) for field in dataclasses.fields(manifest) if field.name != "tensors"
+    }
+    small["files"] = {name: asdict(entry) for name, entry in manifest.files.items()}
+    lines = [f'"schema": {_dumps(SCHEMA)}', *(f"{_dumps(name)}: {_dumps(value)}" for name, value in small.items())]
+    return ("{\n" + ",\n".join([*lines, f'"tensors": {{\n{tensors}\n}}']) + "\n}\n").encode()
+
+
+def _dumps(value: object) -> str:
+    return json.dumps(finite_json(value), ensure_ascii=False, allow_nan=False)
 
 
 def parse_manifest(data: bytes, *, where: str) -> Manifest:
@@ -134,7 +149,7 @@ def parse_tensors(reader: Reader, value: object) -> dict[str, TensorEntry]:
         entry = reader.mapping(fields, place, ("dtype", "shape", "pieces"))
         tensors[name] = TensorEntry(
             dtype=reader.choice(entry["dtype"], f"{place}.dtype", ITEM_BYTES),
-            shape=reader.numbers(entry["shape"], f"{place}.shape"),
+            shape=reader.shape(entry["shape"], f"{place}.shape"),
             pieces=tuple(
                 _parse_piece(reader, piece, f"{place}.pieces[{index}]")
                 for index, piece in enumerate(reader.items(entry["pieces"], f"{place}.pieces"))
@@ -173,7 +188,7 @@ def _parse_piece(reader: Reader, value: object, place: str) -> PieceEntry:
         file=reader.text(fields["file"], f"{place}.file"),
         key=reader.text(fields["key"], f"{place}.key"),
         offset=offset,
-        shape=reader.numbers(fields["shape"], f"{place}.shape"),
+        shape=reader.shape(fields["shape"], f"{place}.shape"),
     )
 
 

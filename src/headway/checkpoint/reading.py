@@ -15,9 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from blake3 import blake3
-
 from headway.checkpoint.layout import Header, header_bytes, parse_header
+from headway.checkpoint.stream import hash_stream
 from headway.checkpoint.strict import shown
 from headway.errors import CheckpointError
 
@@ -99,13 +98,8 @@ def hash_file(fd: int, *, threads: int, is_fresh: bool) -> tuple[int, str]:
         if is_fresh:
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
-    hasher = blake3(max_threads=threads)
-    buffer = memoryview(bytearray(min(_READ_BYTES, max(1, os.fstat(fd).st_size))))
-    done = 0
-    while got := os.preadv(fd, [buffer], done):
-        hasher.update(buffer[:got])
-        done += got
-    return done, hasher.hexdigest()
+    chunk_bytes = min(_READ_BYTES, max(1, os.fstat(fd).st_size))
+    return hash_stream(lambda at, into: os.preadv(fd, [into], at), chunk_bytes=chunk_bytes, threads=threads)
 
 
 def _refusal(err: OSError, path: Path) -> CheckpointError:

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Sequence
+import shlex
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final, TypeVar
 
 from headway.checkpoint.manifest import Manifest
 from headway.checkpoint.names import LATEST, parse_final
-from headway.checkpoint.verify import ALL_THREADS, verify_checkpoint
+from headway.checkpoint.verify import ALL_THREADS, check_outline, verify_checkpoint
 from headway.errors import CheckpointError
+
+Value = TypeVar("Value")
+
+PATIENCE_S: Final = 10.0
+"""How long, in all, a disk that cannot be read just now is asked again."""
+_FIRST_WAIT_S: Final = 0.1
+_LAST_WAIT_S: Final = 2.0
+_FOR_GOOD: Final = (errno.EACCES, errno.EPERM)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +46,25 @@ class Found:
     skipped: Sequence[tuple[Path, CheckpointError]]
 
 
+class Patience:
+    """Asks again while a disk refuses to be read: a cable, a network or a controller may come back."""
+
+    def __init__(self) -> None:
+        self._left_s, self._wait_s = PATIENCE_S, _FIRST_WAIT_S
+
+    def read(self, read: Callable[[], Value]) -> Value:
+        """Return what `read` does; an error of the disk is raised when the time for all readings is used up."""
+        while True:
+            try:
+                return read()
+            except CheckpointError as err:
+                if self._left_s <= 0 or not _may_pass(err):
+                    raise
+            time.sleep(self._wait_s)
+            self._left_s -= self._wait_s
+            self._wait_s = min(2 * self._wait_s, _LAST_WAIT_S)
+
+
 def list_checkpoints(root: Path) -> list[CheckpointInfo]:
     """Return the checkpoints of a folder, oldest step first; what is being written or deleted is not one."""
     try:
@@ -46,12 +77,63 @@ def list_checkpoints(root: Path) -> list[CheckpointInfo]:
     return [CheckpointInfo(path=root / name, step=parsed.step, rewrite=parsed.rewrite) for parsed, name in found]
 
 
-def find_resumable(root: Path, *, threads: int = ALL_THREADS) -> Found:
+def find_resumable(root: Path, *, threads: int = ALL_THREADS, patience: Patience | None = None) -> Found:
     """Return the newest checkpoint that verifies in full, with a word about each newer one that does not."""
+    return _find(root, lambda path: verify_checkpoint(path, threads=threads), patience or Patience())
+
+
+def find_likely(root: Path) -> Found:
+    """Return the newest checkpoint whose manifest, file names and sizes are right; its data are not read."""
+    return _find(root, check_outline, Patience())
+
+
+def refuse_lost(found: Found, root: Path, history: Iterable[Mapping[str, Any]]) -> None:
+    """Refuse to begin at step 0 where there is or was a checkpoint: unreadable is not absent.
+
+    `history` is the run's events: a run that was told to begin from scratch does, until its next commit.
+    """
+    if found.path is not None:
+        return
+    run = shlex.quote(str(root.parent))
+    step, is_told = None, False
+    for event in history:
+        if event.get("kind") == "run_resumed" and event.get("from_scratch"):
+            step, is_told = None, True
+        elif event.get("kind") == "checkpoint_committed":
+            step, is_told = event.get("step"), False
+        elif event.get("kind") == "run_started" and event.get("checkpoint"):  # a fork begins at a copy
+            name = parse_final(str(event["checkpoint"]))
+            step, is_told = name.step if name else None, False
+    if found.skipped and not is_told:
+        path, why = found.skipped[0]
+        facts = {"num": len(found.skipped), "path": root, "newest": path.name, "why": why.text()}
+        raise CheckpointError("checkpoint/none-resumable", run=run, **facts)
+    if step is not None:
+        raise CheckpointError("checkpoint/all-gone", run=run, path=root, step=step)
+
+
+def read_latest(root: Path) -> Path | None:
+    """Return what the hint file names, or None where there is none; a hint is never proof.
+
+    Raises:
+        OSError: it is there and cannot be read; the search does not need it.
+    """
+    try:
+        fd = os.open(root / LATEST, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        name = os.read(fd, 256).decode("ascii", "replace").removesuffix("\n")
+    finally:
+        os.close(fd)
+    return root / name if parse_final(name) is not None else None
+
+
+def _find(root: Path, prove: Callable[[Path], Manifest], patience: Patience) -> Found:
     skipped: list[tuple[Path, CheckpointError]] = []
-    for info in reversed(list_checkpoints(root)):
+    for info in reversed(patience.read(lambda: list_checkpoints(root))):
         try:
-            manifest = verify_checkpoint(info.path, threads=threads)
+            manifest = patience.read(lambda path=info.path: prove(path))  # type: ignore[misc]
         except CheckpointError as err:
             skipped.append((info.path, err))
             continue
@@ -59,14 +141,7 @@ def find_resumable(root: Path, *, threads: int = ALL_THREADS) -> Found:
     return Found(manifest=None, path=None, skipped=skipped)
 
 
-def read_latest(root: Path) -> Path | None:
-    """Return what the hint file names, or None; a hint is never proof."""
-    try:
-        fd = os.open(root / LATEST, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None  # only a hint: the search does not need it
-    try:
-        name = os.read(fd, 256).decode("ascii", "replace").removesuffix("\n")
-    finally:
-        os.close(fd)
-    return root / name if parse_final(name) is not None else None
+def _may_pass(err: CheckpointError) -> bool:
+    """Tell a disk that fails from data that are wrong, and from a door that is closed."""
+    cause = err.__cause__
+    return err.code == "checkpoint/unreadable" and isinstance(cause, OSError) and cause.errno not in _FOR_GOOD

@@ -68,7 +68,7 @@ def write_shard(
     header = encode_header(shard.spans, {**marks, "rank": str(rank)})
     entry = write_file(disk, folder / file, [memoryview(header), shard.data], keep_going=keep_going)
     part = Part(file, entry, _list_tensors(shard, file))
-    fields = {"file": part.file, "entry": asdict(entry), "tensors": {k: asdict(v) for k, v in part.tensors.items()}}
+    fields = {"file": part.file, "entry": asdict(entry), "tensors": {k: v.to_json() for k, v in part.tensors.items()}}
     temp = folder / f"{part_name(rank)}.new"
     write_file(disk, temp, [memoryview(json.dumps(fields, ensure_ascii=False).encode())])
     disk.rename(temp, folder / part_name(rank))

@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from headway.checkpoint.buffer import HostBuffer
 from headway.checkpoint.commit import SaveFields
 from headway.checkpoint.disk import Disk
 from headway.checkpoint.layout import lay_out
@@ -28,6 +29,7 @@ Agree = Callable[[bool], bool]
 _SPLIT_BYTES: Final = 1 << 20
 """Tensors below this are written whole by one rank."""
 _AGREE_POLL_S: Final = 0.05
+_PAGE_BYTES: Final = 4096
 
 
 class Saver:
@@ -61,7 +63,8 @@ class Saver:
         )
         self._report, self._rank = report, rank
         self._agree = agree or (_any_rank if world_size > 1 and dist.is_initialized() else bool)
-        self._buffer: Tensor | None = None
+        self._buffer: HostBuffer | None = None
+        self._pinned: Tensor | None = None
 
     @property
     def last_committed(self) -> int | None:
@@ -71,6 +74,25 @@ class Saver:
     def trust(self, path: Path, step: int) -> None:
         """Take a checkpoint that was read and proven as committed."""
         self._writer.trust(path, step)
+
+    def distrust(self, skipped: Iterable[tuple[Path, CheckpointError]]) -> None:
+        """Take checkpoints that did not pass verification as broken."""
+        self._writer.distrust(skipped)
+
+    def prepare(self, pieces: Iterable[Piece]) -> None:
+        """Make the memory ready that the first save will need; the pieces are those it will be given."""
+        mine = list(filter(_is_written, pieces))
+        total = sum(piece.tensor.nbytes for piece in mine)
+        if any(piece.tensor.is_cuda for piece in mine):
+            self._take_buffer(total, on_cuda=True)
+        elif self._buffer is None and total:
+            self._buffer = HostBuffer(total)
+            self._buffer.warm_up(lambda part: torch.frombuffer(part, dtype=torch.uint8)[::_PAGE_BYTES].zero_())
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether the next save finds its memory ready."""
+        return self._pinned is not None or (self._buffer is not None and self._buffer.is_warm)
 
     def save(
         self, step: int, pieces: Iterable[Piece], manifest_fields: Mapping[str, Any], wait: bool = False
@@ -133,19 +155,29 @@ class Saver:
         spans = lay_out({key: (_dtype(piece), tuple(piece.tensor.shape)) for key, piece in mine.items()})
         total = max((span.end for span in spans.values()), default=0)
         on_cuda = any(piece.tensor.is_cuda for piece in mine.values())
-        if self._buffer is None or self._buffer.numel() != total:
-            self._buffer = None  # before the new one is made, so that both never stand side by side
-            self._buffer = torch.empty(total, dtype=torch.uint8, pin_memory=on_cuda)
+        buffer = self._take_buffer(total, on_cuda=on_cuda)
         targets = [
-            self._buffer[span.start : span.end].view(mine[key].tensor.dtype).view(span.shape)
-            for key, span in spans.items()
+            buffer[span.start : span.end].view(mine[key].tensor.dtype).view(span.shape) for key, span in spans.items()
         ]
         _copy_all([mine[key].tensor for key in spans], targets)
         return Shard(
             boxes={key: Box(piece.name, tuple(piece.shape), tuple(piece.offset)) for key, piece in mine.items()},
             spans=spans,
-            data=memoryview(self._buffer.numpy()),
+            data=memoryview(buffer.numpy()),
         )
+
+    def _take_buffer(self, total: int, *, on_cuda: bool) -> Tensor:
+        """Return memory of this size, the same as last time where that fits; CUDA copies into its own kind."""
+        if on_cuda:
+            if self._pinned is None or self._pinned.numel() != total:
+                self._pinned = None  # before the new one is made, so that both never exist side by side
+                self._pinned = torch.empty(total, dtype=torch.uint8, pin_memory=True)
+            return self._pinned
+        if self._buffer is None or self._buffer.num_bytes != total:
+            self._buffer = None
+            self._buffer = HostBuffer(total)
+        data = self._buffer.settle()
+        return torch.frombuffer(data, dtype=torch.uint8) if total else torch.empty(0, dtype=torch.uint8)
 
 
 @torch.no_grad()

@@ -44,7 +44,8 @@ def finite_json(value: Any) -> Any:  # Any: whatever JSON can hold
     if isinstance(value, dict):
         return {key: finite_json(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [finite_json(inner) for inner in value]
+        # Shapes and offsets, of which there are very many, hold whole numbers only.
+        return value if all(type(inner) is int for inner in value) else [finite_json(inner) for inner in value]
     return value
 
 
@@ -94,8 +95,8 @@ class Reader:
             self.refuse(place, value, "integer 0..2^63-1")
         return value
 
-    def numbers(self, value: object, place: str) -> tuple[int, ...]:
-        """Return a shape or an offset; the product of its numbers fits in 63 bits too."""
+    def shape(self, value: object, place: str) -> tuple[int, ...]:
+        """Return the shape of a tensor whose bytes can be counted in 63 bits."""
         found = tuple(self.number(inner, place) for inner in self.items(value, place))
         if len(found) > _MOST_DIMS or math.prod(found) > LARGEST >> 4:
             self.refuse(place, list(found), f"array 0..{_MOST_DIMS}, product < 2^59")

@@ -9,34 +9,33 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
 from headway.checkpoint.commit import (
     SaveFields,
-    encode_reason,
     gather_parts,
+    leave_mark,
     merge_parts,
     point_latest,
     prove,
     seal,
 )
-from headway.checkpoint.disk import Abandoned, Disk, RealDisk, write_file
-from headway.checkpoint.failure import OWN_FAULTS, explain, read_space, too_full
+from headway.checkpoint.disk import Abandoned, Disk, RealDisk
+from headway.checkpoint.failure import DISK_FAULTS, OWN_FAULTS, explain, read_space, too_full
 from headway.checkpoint.manifest import Manifest
 from headway.checkpoint.names import (
     TempName,
     dropped_name,
-    failed_name,
     parse_dropped,
     parse_final,
     parse_temp,
     shard_name,
 )
 from headway.checkpoint.retention import best_there, discard, plan_prune, sweep
-from headway.checkpoint.search import list_checkpoints, read_latest
+from headway.checkpoint.search import CheckpointInfo, list_checkpoints, read_latest
 from headway.checkpoint.shard import Part, Shard, write_shard
 from headway.checkpoint.verify import read_manifest
 from headway.errors import CheckpointError
@@ -46,6 +45,8 @@ Report = Callable[[dict[str, Any]], None]
 
 _FIRST_POLL_S: Final = 0.005
 _LAST_POLL_S: Final = 0.1
+_MOST_LOST: Final = 2
+"""Saves in a row that may fail their own verification before the run ends: it would have nothing to show."""
 
 
 class Retention(Protocol):
@@ -104,6 +105,8 @@ class Writer:
         self._thread: threading.Thread | None = None
         self._fault: BaseException | None = None
         self._verified: set[Path] = set()
+        self._broken: set[Path] = set()
+        self._lost = 0
         self._save: Save | None = None
         if rank == 0:
             self._prepare_root()
@@ -144,6 +147,10 @@ class Writer:
         """Take a checkpoint that was read and proven, and that the run goes on from, as committed."""
         self.last_committed = step
         self._verified.add(path)
+
+    def distrust(self, skipped: Iterable[tuple[Path, CheckpointError]]) -> None:
+        """Take checkpoints that did not pass as broken; one that could not be read just now may yet be intact."""
+        self._broken.update(path for path, why in skipped if why.code != "checkpoint/unreadable")
 
     def begin(self, save: Save) -> None:
         """Start writing; an older save that only waits for another try is given up."""
@@ -217,6 +224,16 @@ class Writer:
             if retry_s is None or not self._pause(retry_s):
                 break
         self._mark_dropped(save.step)
+        assert failure is not None, "a save without one has returned"
+        self._lose(save, failure)
+
+    def _lose(self, save: Save, failure: CheckpointError) -> None:
+        """Say loudly that a step will not be saved; what no disk is to blame for, twice in a row, ends the run."""
+        self._lost += 1
+        facts = {"num": self._lost, "committed": self.last_committed, "why": failure.text(), "hint": failure.hint()}
+        self._report({"kind": "save_lost", "step": save.step, "code": failure.code, **facts})
+        if failure.code not in DISK_FAULTS and self._lost >= _MOST_LOST:
+            raise CheckpointError("checkpoint/saves-keep-failing", num=self._lost, why=failure.text())
 
     def _try_commit(self, save: Save, number: int) -> tuple[Path | None, CheckpointError | None]:
         """Write and commit once; return what is left lying on failure, and why."""
@@ -240,7 +257,7 @@ class Writer:
 
     def _settle(self, save: Save, final: Path, manifest: Manifest) -> None:
         """Say that it is committed, then do what may fail without harm."""
-        self.last_committed = save.step
+        self.last_committed, self._lost = save.step, 0
         self._verified.add(final)
         self._report(
             {
@@ -254,6 +271,10 @@ class Writer:
         )
         try:
             point_latest(self._disk, self.root, final)
+        except OSError as err:
+            self._warn(explain(err, path=self.root, need_bytes=0, disk=self._disk))
+            self._mark_dropped(save.step)  # the others look for the hint; nothing more is coming
+        try:
             self._prune(save)
         except OSError as err:
             self._warn(explain(err, path=self.root, need_bytes=0, disk=self._disk))
@@ -261,13 +282,7 @@ class Writer:
             self._warn(err)
 
     def _prune(self, save: Save) -> None:
-        infos = [
-            # Newer than what was just committed means: resume looked at it and did not take it.
-            replace(
-                info, is_verified=True if info.path in self._verified else None if info.step <= save.step else False
-            )
-            for info in list_checkpoints(self.root)
-        ]
+        infos = [replace(info, is_verified=self._is_sound(info, save.step)) for info in list_checkpoints(self.root)]
         best = best_there(infos, (save.fields.best_step, *save.fields.older_bests))
         for path in plan_prune(
             infos,
@@ -279,12 +294,20 @@ class Writer:
             name = parse_final(path.name)
             self._report({"kind": "checkpoint_pruned", "step": name.step if name else None, "path": str(path)})
 
+    def _is_sound(self, info: CheckpointInfo, step: int) -> bool | None:
+        """Say what this run knows of a checkpoint; None: nothing."""
+        if info.path in self._verified:
+            return True
+        # Newer than the step that is saved means: resume looked at it and did not take it.
+        return False if info.path in self._broken or info.step > step else None
+
     def _make_room(self, save: Save) -> None:
         """Refuse at once what cannot fit; what retention lets go anyway goes first."""
         need = save.shard.need_bytes
+        everyones = need * self.world_size  # ranks hold about the same; what one of them lacks shows when it writes
         if not self.root.exists():
             self._disk.make_dir(self.root)  # somebody removed it; its parent must still be there
-        if self._disk.space(self.root).free_bytes >= need:
+        if self._disk.space(self.root).free_bytes >= everyones:
             return
         self._prune(save)
         space = self._disk.space(self.root)
@@ -317,7 +340,13 @@ class Writer:
             return  # the others find out by their own deadline
 
     def _report_failure(
-        self, save: Save, failure: CheckpointError, *, retry_s: float | None, left: Path | None
+        self,
+        save: Save,
+        failure: CheckpointError,
+        *,
+        retry_s: float | None,
+        left: Path | None,
+        folder: Path | None = None,
     ) -> None:
         space = read_space(self._disk, self.root)
         self._report(
@@ -332,6 +361,7 @@ class Writer:
                 "free_bytes": space.free_bytes if space else None,
                 "retry_s": retry_s,
                 "left": str(left) if left else None,
+                "folder": str(folder) if folder else None,
             }
         )
 
@@ -345,7 +375,7 @@ class Writer:
             if part is not None and self._is_committed(save.step, part):
                 self.last_committed = save.step
                 return
-            if (self.root / dropped_name(save.step, self.attempt)).exists():
+            if os.path.lexists(self.root / dropped_name(save.step, self.attempt)):
                 return
             temp = self._find_temp(save.step)
             if temp is not None and temp.number > tried:
@@ -360,13 +390,14 @@ class Writer:
     def _write_part(self, save: Save, folder: Path) -> Part | None:
         """Write this rank's shard; when that fails, leave a mark so that rank 0 need not wait."""
         try:
+            marks = self._marks(save)
             return write_shard(
-                self._disk, folder, save.shard, rank=self.rank, marks=self._marks(save), keep_going=folder.exists
+                self._disk, folder, save.shard, rank=self.rank, marks=marks, keep_going=lambda: not _is_gone(folder)
             )
         except Abandoned:
             return None
         except OSError as err:
-            if not folder.exists():
+            if _is_gone(folder):
                 return None  # rank 0 dropped this try
             failure = explain(err, path=folder, need_bytes=save.shard.need_bytes, disk=self._disk)
         self._leave_mark(save, folder, failure)
@@ -376,19 +407,10 @@ class Writer:
         try:
             # What was written is worth nothing and may be what fills the disk.
             (folder / shard_name(self.rank)).unlink(missing_ok=True)
-            self._write_mark(folder / failed_name(self.rank), failure)
+            leave_mark(self._disk, folder, self.rank, failure.text())
         except OSError:
-            # Rank 0 cannot be told through the folder, so this rank tells the supervisor.
-            self._report_failure(save, failure, retry_s=None, left=None)
-
-    def _write_mark(self, mark: Path, failure: CheckpointError) -> None:
-        temp = mark.with_name(f"{mark.name}.new")
-        try:
-            write_file(self._disk, temp, [memoryview(encode_reason(failure.text()))])
-        except OSError:
-            self._disk.close(self._disk.create(mark))  # an empty mark needs no space
-            return
-        self._disk.rename(temp, mark)
+            # Rank 0 cannot be told through the folder, so this rank tells the supervisor, which leaves the mark.
+            self._report_failure(save, failure, retry_s=None, left=None, folder=folder)
 
     def _find_temp(self, step: int) -> TempName | None:
         try:
@@ -400,7 +422,11 @@ class Writer:
 
     def _is_committed(self, step: int, part: Part) -> bool:
         """Tell whether rank 0 has committed and proved exactly what this rank wrote."""
-        latest = read_latest(self.root)
+        try:
+            latest = read_latest(self.root)
+        except OSError:
+            # The hint cannot be read here. A checkpoint under its final name has been sealed with this rank's part.
+            latest = next((info.path for info in self._finals() if info.step == step), None)
         name = parse_final(latest.name) if latest else None
         if latest is None or name is None or name.step != step:
             return False
@@ -408,6 +434,12 @@ class Writer:
             return read_manifest(latest).files.get(part.file) == part.entry
         except CheckpointError:
             return False  # pruned or replaced meanwhile; the deadline bounds the waiting
+
+    def _finals(self) -> list[CheckpointInfo]:
+        try:
+            return list_checkpoints(self.root)[::-1]
+        except CheckpointError:
+            return []  # the deadline bounds the waiting
 
     # turns: while a thread waits, a newer save may take its place
 
@@ -435,3 +467,12 @@ class Writer:
             "attempt": str(self.attempt),
             "world_size": str(self.world_size),
         }
+
+
+def _is_gone(path: Path) -> bool:
+    """Tell whether a name was removed; a disk that cannot say is no answer, and ends no thread."""
+    try:
+        os.lstat(path)
+    except OSError as err:
+        return isinstance(err, FileNotFoundError)
+    return False

@@ -60,6 +60,7 @@ def predict(words: tuple[str, ...], step: str, to: Path | None, out: Path, as_js
     if as_json:
         echo_json({"schema": "predict/1", "run": place.name, **answer})
         return
+    click.echo(say("cli/used-step", step=answer["step"]), err=True)
     for text in (answer["text"], *answer["files"]):
         click.echo(text)
 
@@ -116,4 +117,7 @@ def _ask(place: RunDir, request: dict[str, Any]) -> dict[str, Any]:
     answer: dict[str, Any] = json.loads(lines[-1])
     if "error" in answer:
         raise TrainError(answer["error"]["code"], **answer["error"]["facts"])
+    for bad in answer["skipped"]:
+        name = Path(bad["checkpoint"]).name
+        click.echo(say("cli/older-checkpoint", step=answer["step"], name=name, why=bad["why"]), err=True)
     return answer

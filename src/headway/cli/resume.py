@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from headway.checkpoint import copy_checkpoint, list_checkpoints
+from headway.checkpoint import copy_checkpoint, find_likely, find_resumable, list_checkpoints, refuse_lost
 from headway.cli.go import describe_command, detach_run, nursery_for, supervise
 from headway.cli.main import apply_config_language
 from headway.cli.shape import command, option
@@ -44,8 +44,17 @@ from headway.telemetry import (
 @option("--dry-run", is_flag=True, help="cli/option-dry-run")
 @option("--trace/--no-trace", default=None, help="cli/option-trace")
 @option("--step", type=click.IntRange(min=1), help="cli/option-fork-step")
+@option("--from-scratch", is_flag=True, help="cli/option-from-scratch")
 @option("--runs", "--out", "out", default="runs", type=click.Path(path_type=Path), help="cli/option-out")
-def resume(words: tuple[str, ...], detach: bool, dry_run: bool, trace: bool | None, step: int | None, out: Path) -> int:
+def resume(
+    words: tuple[str, ...],
+    detach: bool,
+    dry_run: bool,
+    trace: bool | None,
+    step: int | None,
+    from_scratch: bool,
+    out: Path,
+) -> int:
     """See the message `cli/resume-help`."""
     name = words[0] if words and "=" not in words[0] and not words[0].startswith("-") else None
     run = find_run(name, out)
@@ -54,28 +63,49 @@ def resume(words: tuple[str, ...], detach: bool, dry_run: bool, trace: bool | No
     if step is not None and step not in saved:
         known = ", ".join(map(str, saved)) or "n/a"
         raise UsageError("cli/no-such-step", run=run.name, step=step, known=known)
+    if from_scratch and step is not None:
+        raise UsageError("cli/scratch-or-step", step=step)
+    newest = step if step is not None else _newest_step(run, from_scratch=from_scratch)
     loaded = reload(run, words[1:] if name else words)
     console = Console(stderr=True, highlight=False)
     nursery = None if dry_run or detach else nursery_for(loaded)
     try:
         prepare_data(loaded, console)
         _, machine, plan = check_and_plan(loaded, console, Plan.from_json(read_json(run.plan)), trace=trace)
-        done = step or max(saved, default=0)
+        done = newest if newest < plan.total_steps or step is not None else _proven_step(run)
         if done >= plan.total_steps and (step is not None or _has_ended_well(run)):
             raise UsageError("cli/resume-done", run=run.name, step=done, total=plan.total_steps, more=2 * done)
         if dry_run:
             return 0
         if step is not None:
             run = _fork(run, saved[step])
-        _record_changes(run, loaded)
+        _record_changes(run, loaded, from_scratch=from_scratch)
         write_decisions(run, loaded, machine, plan)
-        console.print(say("console/run-resumed", run=run.root, step=done), style="dim")
+        code = "console/run-resumed" if done else "console/run-restarted"
+        console.print(say(code, run=run.root, step=done), style="dim")
         if nursery is None:
             return detach_run(run)
         return supervise(run, nursery, sys.stderr)
     finally:
         if nursery is not None:
             nursery.close()
+
+
+def _newest_step(run: RunDir, *, from_scratch: bool) -> int:
+    """Return the step of the newest checkpoint that looks intact; the ranks read every byte and have the last word."""
+    found = find_resumable(run.checkpoints) if from_scratch else find_likely(run.checkpoints)
+    if from_scratch and found.manifest is not None:
+        raise UsageError("cli/scratch-not-needed", run=run.name, step=found.manifest.step)
+    if not from_scratch:
+        refuse_lost(found, run.checkpoints, read_events(run.events))
+    return found.manifest.step if found.manifest else 0
+
+
+def _proven_step(run: RunDir) -> int:
+    """Return the step of the newest checkpoint that is intact: a finished run is finished only if its end is."""
+    found = find_resumable(run.checkpoints)
+    refuse_lost(found, run.checkpoints, read_events(run.events))
+    return found.manifest.step if found.manifest else 0
 
 
 def _has_ended_well(run: RunDir) -> bool:
@@ -106,12 +136,13 @@ def reload(run: RunDir, overrides: Sequence[str]) -> LoadedConfig:
     return loaded
 
 
-def _record_changes(run: RunDir, loaded: LoadedConfig) -> None:
+def _record_changes(run: RunDir, loaded: LoadedConfig, *, from_scratch: bool = False) -> None:
     """Write down what is different from before: no value changes without a record."""
     before, now = read_json(run.job)["config"], loaded.config.model_dump(mode="json")
     changes = {key: [old, new] for key, (old, new) in _differences(before, now).items()}
     log = EventLog(run.events)
-    log.append("run_resumed", command=describe_command()["argv"], changes=changes, starter=make_lease())
+    told = {"from_scratch": True} if from_scratch else {}
+    log.append("run_resumed", command=describe_command()["argv"], changes=changes, starter=make_lease(), **told)
     log.close()
 
 

@@ -12,15 +12,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from headway.checkpoint import Manifest, find_resumable, list_checkpoints, verify_checkpoint
+from headway.checkpoint import Manifest
 from headway.checkpoint.state import pieces_of_tensor, restore
 from headway.engine.evaluate import run_trial, sum_measures
 from headway.engine.parallel import Ranks
 from headway.engine.policy import refuse_empty
 from headway.engine.precision import Precision
-from headway.engine.request import answer_request
+from headway.engine.request import answer_request, find_checkpoint
 from headway.engine.worker import load_task
-from headway.errors import TrainError
 from headway.plan import Plan
 from headway.telemetry import RunDir, read_json
 
@@ -37,14 +36,13 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     plan = Plan.from_json(stored["plan"])
     # As in training: sums keep their order, and small layers do not wait for threads that have no core.
     torch.set_num_threads(plan.threads)
-    path, manifest = _find(place, request.get("step"))
+    path, manifest, answer = find_checkpoint(place, request.get("step"))
     task.check_export(manifest.meta.get("export") or {})
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     with torch.device(device):
         model = task.build_model()
     _fill(model, path, manifest, weights="ema" if config.ema.decay else "model")
     model.eval()
-    answer: dict[str, Any] = {"step": manifest.step, "checkpoint": str(path)}
     if request["do"] == "predict":
         made = task.predict(model, request["options"], Path(request["to"]))
         return {**answer, "text": made.text, "files": [str(path) for path in made.files]}
@@ -72,19 +70,6 @@ def _fill(model: nn.Module, path: Path, manifest: Manifest, *, weights: str) -> 
     wanted.update({f"model/{name}": value for name, value in model.named_buffers() if name in kept})
     pieces = [piece for name, value in wanted.items() for piece in pieces_of_tensor(name, value.detach())]
     restore(path, manifest, pieces, partial=True)
-
-
-def _find(place: RunDir, step: int | None) -> tuple[Path, Manifest]:
-    """Return the checkpoint of a step, or the newest that verifies."""
-    if step is None:
-        found = find_resumable(place.checkpoints)
-        if found.manifest is None or found.path is None:
-            raise TrainError("engine/no-checkpoint", run=place.name)
-        return found.path, found.manifest
-    named = [info.path for info in list_checkpoints(place.checkpoints) if info.step == step]
-    if not named:
-        raise TrainError("engine/no-such-step", run=place.name, step=step)
-    return named[-1], verify_checkpoint(named[-1])
 
 
 if __name__ == "__main__":

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from headway.errors import HeadwayError
+from headway.checkpoint import Manifest, find_resumable, list_checkpoints, verify_checkpoint
+from headway.errors import CheckpointError, HeadwayError, TrainError
 from headway.messages import set_language
+from headway.telemetry import RunDir
 
 
 def answer_request(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> int:
@@ -22,3 +25,25 @@ def answer_request(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> int:
         told = {"error": {"code": error.code, "facts": facts}}
     sys.stdout.write("\n" + json.dumps(told, ensure_ascii=False) + "\n")
     return 0
+
+
+def find_checkpoint(place: RunDir, step: int | None) -> tuple[Path, Manifest, dict[str, Any]]:
+    """Return the checkpoint of a step, or the newest that is intact, and what the answer says of it.
+
+    A newer one that is not intact is named with its reason: nobody should take an older model for the newest.
+    """
+    if step is None:
+        found = find_resumable(place.checkpoints)
+        if found.manifest is None or found.path is None:
+            if found.skipped:
+                raise CheckpointError("checkpoint/none-whole", path=place.checkpoints, num=len(found.skipped))
+            raise TrainError("engine/no-checkpoint", run=place.name)
+        path, manifest = found.path, found.manifest
+    else:
+        found = None
+        named = [info.path for info in list_checkpoints(place.checkpoints) if info.step == step]
+        if not named:
+            raise TrainError("engine/no-such-step", run=place.name, step=step)
+        path, manifest = named[-1], verify_checkpoint(named[-1])
+    skipped = [{"checkpoint": str(bad), "why": why.text()} for bad, why in found.skipped] if found else []
+    return path, manifest, {"step": manifest.step, "checkpoint": str(path), "skipped": skipped}

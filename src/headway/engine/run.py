@@ -45,6 +45,8 @@ class Run:
     data: Data
     eval_data: Data
     checkpoints: Path
+    events: Path
+    """The run's history, written by the supervisor; a rank only reads it."""
     saver: Saver
     frozen_id: str | None
     """Fingerprint of the weights that do not train."""

@@ -15,7 +15,7 @@ import torch.distributed as dist
 from blake3 import blake3
 from torch import Tensor, nn
 
-from headway.checkpoint import Manifest, find_resumable, read_manifest
+from headway.checkpoint import Patience, find_resumable, read_manifest, refuse_lost
 from headway.checkpoint.state import Piece, pieces_of_tensor, restore, split_replicated
 from headway.engine.optim import Adam
 from headway.engine.order import mix_one
@@ -23,6 +23,7 @@ from headway.engine.policy import is_suspect
 from headway.engine.progress import read_progress
 from headway.engine.run import Run
 from headway.errors import CheckpointError, TrainError
+from headway.telemetry import read_events
 
 _NAME_BYTES = 64
 """Room for a checkpoint's name in the message that tells it."""
@@ -55,11 +56,17 @@ def save(run: Run, *, is_needed: bool) -> None:
             "data_size": len(run.data),
             "data_id": dict(run.task.data_id()),
             "frozen_id": run.frozen_id,
+            "tied": tied_names(run.model),
         },
     }
     if run.saver.save(progress.step, _owned_pieces(run), fields, wait=is_needed) is not None:
         run.saved_step, run.saved_at = progress.step, time.monotonic()
         run.is_saved_suspect, run.guard_events_saved = bool(fields["suspect"]), progress.guard_events
+
+
+def prepare_save(run: Run) -> None:
+    """Have the memory of the first save made ready while the first steps are taken."""
+    run.saver.prepare(_owned_pieces(run))
 
 
 def wait_for_save(run: Run, deadline_s: float | None = None) -> None:
@@ -72,16 +79,23 @@ def wait_for_save(run: Run, deadline_s: float | None = None) -> None:
 def resume(run: Run) -> list[tuple[Path, str]]:
     """Go back to the newest checkpoint that verifies; return those that did not and why.
 
-    Rank 0 reads and proves every byte; the others take its word for which one it is.
+    Rank 0 reads and proves every byte; the others take its word for which one it is. A run that has saved before and
+    has nothing left to go back to does not begin again.
     """
     found = find_resumable(run.checkpoints) if run.ranks.rank == 0 else None
+    if found is not None and found.path is None:
+        refuse_lost(found, run.checkpoints, read_events(run.events))
     path = _name_from_rank_0(run, found.path if found else None)
     if path is not None:
-        _load(run, path, read_manifest(path))
-    return [(bad, str(why)) for bad, why in found.skipped] if found else []
+        _load(run, path)
+    skipped = found.skipped if found else ()
+    run.saver.distrust(skipped)
+    return [(bad, why.text()) for bad, why in skipped]
 
 
-def _load(run: Run, path: Path, manifest: Manifest) -> None:
+def _load(run: Run, path: Path) -> None:
+    patience = Patience()
+    manifest = patience.read(lambda: read_manifest(path))
     meta = manifest.meta
     if (meta["data_size"], meta["data_id"]) != (len(run.data), dict(run.task.data_id())):
         raise TrainError("engine/data-changed", before=meta["data_size"], now=len(run.data))
@@ -91,7 +105,7 @@ def _load(run: Run, path: Path, manifest: Manifest) -> None:
     rng = _rng(run) if same_world else {}
     pieces = [*_wanted_pieces(run), *(piece for name, value in rng.items() for piece in pieces_of_tensor(name, value))]
     # Other ranks' generators and momenta are theirs to read.
-    restore(path, manifest, pieces, partial=True)
+    patience.read(lambda: restore(path, manifest, pieces, partial=True))
     run.saver.trust(path, manifest.step)
     run.progress = read_progress(meta)
     run.saved_step, run.is_saved_suspect = manifest.step, manifest.suspect
@@ -185,6 +199,13 @@ def _wanted_pieces(run: Run) -> list[Piece]:
             held = [replace(piece, is_owner=run.ranks.rank == 0) for piece in held]
         pieces += held
     return pieces
+
+
+def tied_names(model: nn.Module) -> dict[str, str]:
+    """Return the names a weight or buffer has besides its first: it is saved once, and exported under all of them."""
+    first: dict[int, str] = {}
+    every = (*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False))
+    return {name: first[id(value)] for name, value in every if first.setdefault(id(value), name) != name}
 
 
 def hash_frozen(model: nn.Module) -> str | None:

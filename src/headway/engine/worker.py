@@ -27,7 +27,7 @@ from headway.engine.policy import refuse_empty
 from headway.engine.precision import Precision
 from headway.engine.report import Reporter
 from headway.engine.run import Run
-from headway.engine.snapshot import hash_frozen, resume, seed_everything
+from headway.engine.snapshot import hash_frozen, prepare_save, resume, seed_everything
 from headway.engine.task import Task
 from headway.messages import set_language
 from headway.plan import Plan, make_schedule
@@ -88,6 +88,7 @@ def prepare(job: dict[str, Any], reporter: Reporter) -> Run:
         data=task.train_data(),
         eval_data=held_out,
         checkpoints=place.checkpoints,
+        events=place.events,
         frozen_id=hash_frozen(model),
         saver=Saver(
             place.checkpoints,
@@ -104,6 +105,7 @@ def prepare(job: dict[str, Any], reporter: Reporter) -> Run:
     )
     for path, why in resume(run):
         reporter.event({"kind": "checkpoint_skipped", "path": str(path), "why": why})
+    prepare_save(run)
     return run
 
 

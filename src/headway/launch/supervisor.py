@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
+from headway.checkpoint import mark_for
 from headway.diagnose import Diagnosis, ExitStatus
 from headway.hook import read_error, remove_temps
 from headway.launch.attempt import DRAIN_BYTES, Attempt, OutputTargets, RankProcess, fork_attempt
@@ -232,6 +233,11 @@ class Supervisor:
             return
         if event["kind"] == "checkpoint_committed" and isinstance(event.get("step"), int):
             self._committed = max(self._committed or 0, event["step"])
+        elif event["kind"] == "training_started" and isinstance(event.get("step"), int):
+            # What the ranks really went back to; a newer checkpoint may not have passed.
+            self._committed = event["step"] or None
+        elif event["kind"] == "checkpoint_failed":
+            mark_for(self._run.checkpoints.absolute(), event)
         self._tell.rank_event(event)
 
     def _on_output(self, rank: RankProcess) -> None:

@@ -151,6 +151,23 @@ TEXTS: dict[str, Text] = {
         en_hint=_USE_OLDER_EN,
         zh_hint=_USE_OLDER_ZH,
     ),
+    "checkpoint/none-resumable": Text(
+        en="none of the {num} checkpoints in {path} passes verification; the newest, {newest}: {why}",
+        zh="{path} 中的 {num} 个检查点均未通过校验；最新的 {newest}：{why}",
+        en_hint="training does not start again from step 0 by itself\n"
+        "headway ckpt verify {run}  # what is wrong with each; repair the disk or restore a copy, then resume\n"
+        "headway resume {run} --from-scratch  # give up what was trained and begin at step 0",
+        zh_hint="不会自动从第 0 步重新训练\n"
+        "headway ckpt verify {run}  # 查看每个检查点的问题；修复磁盘或恢复备份后再继续训练\n"
+        "headway resume {run} --from-scratch  # 放弃已训练的结果，从第 0 步开始",
+    ),
+    "checkpoint/all-gone": Text(
+        en="the run has saved step {step}, but {path} holds no checkpoint",
+        zh="该训练保存过第 {step} 步，但 {path} 中没有检查点",
+        en_hint="training does not start again from step 0 by itself; is the disk mounted?\n"
+        "headway resume {run} --from-scratch  # begin at step 0",
+        zh_hint="不会自动从第 0 步重新训练；磁盘是否已挂载？\nheadway resume {run} --from-scratch  # 从第 0 步开始",
+    ),
     # a checkpoint that does not fit the run
     "checkpoint/tensor-missing": Text(
         en="{path} has no tensor {name} ({num} such names); the nearest is {near}",
@@ -218,6 +235,14 @@ TEXTS: dict[str, Text] = {
         zh="无法保存到 {path}：{why}（需要 {need}，剩余 {free}）",
         en_hint="training goes on and the older checkpoints are untouched; look at the disk",
         zh_hint="训练继续进行，旧检查点不受影响；检查磁盘",
+    ),
+    "checkpoint/saves-keep-failing": Text(
+        en="{num} saves in a row failed although the disk took them: {why}",
+        zh="连续 {num} 次保存失败，而磁盘写入正常：{why}",
+        en_hint="the run was stopped, because it would have ended with nothing saved; older checkpoints are untouched\n"
+        "memory or a disk that changes what it is given does this; so would a fault in headway",
+        zh_hint="已停止训练，否则结束时将没有任何检查点；旧检查点不受影响\n"
+        "内存或磁盘改变了写入的内容时会这样；headway 自身的错误也可能如此",
     ),
     "checkpoint/rank-failed": Text(
         en="rank {rank} could not write its shard: {why}",

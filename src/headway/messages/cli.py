@@ -301,6 +301,27 @@ WHAT 是配方名（nanochat）或配置文件（.yaml .json .toml .py）；省�
         en_hint="type: headway ckpt list {run}",
         zh_hint="运行：headway ckpt list {run}",
     ),
+    "cli/option-from-scratch": Text(
+        en="begin at step 0 although the run has saved: only where no checkpoint passes verification",
+        zh="虽已保存过检查点，仍从第 0 步开始：仅当没有检查点通过校验时可用",
+    ),
+    "cli/scratch-or-step": Text(
+        en="--step {step} and --from-scratch exclude each other",
+        zh="--step {step} 与 --from-scratch 不能同时使用",
+        en_hint="leave one of them out",
+        zh_hint="去掉其中一个",
+    ),
+    "cli/older-checkpoint": Text(
+        en="step {step} is used: {name} does not pass verification: {why}",
+        zh="使用第 {step} 步：{name} 未通过校验：{why}",
+    ),
+    "cli/used-step": Text(en="from the checkpoint of step {step}", zh="使用第 {step} 步的检查点"),
+    "cli/scratch-not-needed": Text(
+        en="run {run} has an intact checkpoint of step {step}; --from-scratch would give it up",
+        zh="训练 {run} 有完好的第 {step} 步检查点；--from-scratch 会将其放弃",
+        en_hint="headway resume {run}  # continues from step {step}\nheadway train  # begins a new run",
+        zh_hint="headway resume {run}  # 从第 {step} 步继续训练\nheadway train  # 开始新的训练",
+    ),
     "cli/resume-help": Text(
         en="""Go on with a run from its newest checkpoint that verifies.
 

@@ -6,8 +6,11 @@ from headway.messages import Text
 
 TEXTS = {
     "console/run-made": Text(en="run directory: {run}", zh="训练目录：{run}"),
-    "console/run-resumed": Text(en="goes on from step {step}: {run}", zh="从第 {step} 步继续：{run}"),
-    "console/resumed": Text(en="training goes on from step {step}", zh="从第 {step} 步继续训练"),
+    "console/run-resumed": Text(
+        en="resuming {run}: the newest checkpoint is of step {step}", zh="继续训练 {run}：最新检查点为第 {step} 步"
+    ),
+    "console/run-restarted": Text(en="resuming {run} from step {step}", zh="继续训练 {run}：从第 {step} 步开始"),
+    "console/resumed": Text(en="training resumes from step {step}", zh="从第 {step} 步继续训练"),
     "console/validation": Text(en="step {step} validation: {values} {mark}", zh="第 {step} 步验证：{values} {mark}"),
     "console/trial": Text(en="step {step} trial: {values}", zh="第 {step} 步试跑：{values}"),
     "console/best": Text(en="(best)", zh="（最佳）"),
@@ -18,13 +21,26 @@ TEXTS = {
     "console/save-failed": Text(
         en="step {step} checkpoint failed, training goes on: {why}", zh="第 {step} 步检查点保存失败，训练继续：{why}"
     ),
+    "console/save-lost": Text(
+        en="NOT SAVED: step {step}, failed save number {num} in a row: {why}\n"
+        "NOT SAVED: the newest checkpoint is of step {committed}; if the run ends now, everything after it is lost",
+        zh="未保存：第 {step} 步，已连续 {num} 次保存失败：{why}\n"
+        "未保存：最新检查点为第 {committed} 步；若训练此时中断，其后的结果将全部丢失",
+    ),
+    "console/save-lost-first": Text(
+        en="NOT SAVED: step {step}, failed save number {num} in a row: {why}\n"
+        "NOT SAVED: the run has no checkpoint yet; if it ends now, everything is lost",
+        zh="未保存：第 {step} 步，已连续 {num} 次保存失败：{why}\n"
+        "未保存：该训练还没有检查点；若此时中断，结果将全部丢失",
+    ),
     "console/checkpoint-skipped": Text(en="checkpoint {path} is not used: {why}", zh="不使用检查点 {path}：{why}"),
     "console/guard": Text(
         en="step {step}: the {what} is not finite (rank {rank}, samples {samples}); guard.policy={policy}",
         zh="第 {step} 步：{what} 不是有限数（rank {rank}，样本 {samples}）；guard.policy={policy}",
     ),
     "console/restart": Text(
-        en="rank {rank}: {text}; restarting from the last checkpoint", zh="rank {rank}：{text}；从最近的检查点重启"
+        en="rank {rank}: {text}; restarting from the newest intact checkpoint",
+        zh="rank {rank}：{text}；从最新的完好检查点重启",
     ),
     "console/stop": Text(
         en="saving and stopping; Ctrl-C again stops at once", zh="正在保存并停止；再按一次 Ctrl-C 立即停止"

@@ -29,8 +29,10 @@ class RunConsole:
         """Say an event that a person would want to know."""
         self._limit.see(event)
         text = self._words(event)
-        if text:
-            self._line.say(clean_text(text))
+        # Only what must not be overlooked takes several lines.
+        for line in text.split("\n") if event["kind"] == "save_lost" else [text]:
+            if line:
+                self._line.say(clean_text(line))
 
     def line(self, rank: int, line: bytes) -> None:
         """Show what a rank printed, made safe for a terminal."""
@@ -60,6 +62,8 @@ class RunConsole:
                 return say("console/saved", step=event["step"], size=size(event.get("bytes")), taken=taken)
             case "checkpoint_failed":
                 return say("console/save-failed", step=event.get("step"), why=_why(event))
+            case "save_lost":
+                return _lost(event)
             case "checkpoint_skipped":
                 return say("console/checkpoint-skipped", path=event.get("path"), why=event.get("why"))
             case "guard":
@@ -80,6 +84,13 @@ class RunConsole:
         values = "  ".join(f"{key} {value:.4f}" for key, value in event["measures"].items())
         mark = say("console/best") if event.get("best") else ""
         return say("console/validation", step=event["step"], values=values, mark=mark).rstrip()
+
+
+def _lost(event: dict[str, Any]) -> str:
+    """Say what is at stake, on lines of their own, with what to do about it."""
+    code = "console/save-lost-first" if event.get("committed") is None else "console/save-lost"
+    text = say(code, why=_why(event), **{key: event.get(key) for key in ("step", "num", "committed")})
+    return "\n".join(part for part in (text, str(event.get("hint") or "")) if part)
 
 
 def _why(event: dict[str, Any]) -> str:

@@ -88,3 +88,20 @@ def test_the_same_state_gives_the_same_shard_bytes(tmp_path):
         path = make_checkpoint(tmp_path / name, 10, world_size=1)
         digests.add(hashlib.sha256(Path(path / "rank-00000.safetensors").read_bytes()).hexdigest())
     assert len(digests) == 1 and make_shard({}, 0).need_bytes == 0
+
+
+@pytest.mark.parametrize("gib", [0.7, 0.9, 2.5, 5, 700])
+def test_header_of_a_file_of_any_real_size_is_read_back(gib):
+    """Issue 19.0: the offsets of one tensor were multiplied, and refused from 759 MB on."""
+    rows = int(gib * (1 << 30)) // (4 * 1024) // 2
+    spans = lay_out({f"model/{name}": ("F32", (rows, 1024)) for name in ("a", "b")})
+    header = encode_header(spans, {"format": "pt"})
+    size = len(header) + spans["model/b"].end
+    assert parse_header(header, where="big", file_bytes=size).spans == spans
+
+
+@pytest.mark.parametrize("offsets", [[0], [0, 4, 8], [4, 0], [0, 1 << 63], [-4, 0], [0.0, 4.0], [True, 4]])
+def test_offsets_that_are_not_two_places_are_refused(offsets):
+    text = json.dumps({"a": {"dtype": "F32", "shape": [1], "data_offsets": offsets}}).encode()
+    with pytest.raises(CheckpointError):
+        parse_header(len(text).to_bytes(8, "little") + text, where="odd", file_bytes=len(text) + 12)

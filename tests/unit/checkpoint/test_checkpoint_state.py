@@ -251,9 +251,23 @@ def test_the_host_buffer_is_used_again(tmp_path):
     state = make_state()
     (saver,) = make_savers(tmp_path, 1)
     save_all([saver], 1, lambda r: split_replicated(state, 0, 1))
-    first = saver._buffer.data_ptr()
+    first = saver._buffer
     save_all([saver], 2, lambda r: split_replicated(state, 0, 1))
-    assert saver._buffer.data_ptr() == first
+    assert saver._buffer is first
+
+
+def test_the_memory_of_the_first_save_is_ready_before_it(tmp_path):
+    """Issue 19.0: the first save stood still several times as long as the others."""
+    state = make_state()
+    (saver,) = make_savers(tmp_path, 1)
+    saver.prepare(split_replicated(state, 0, 1))
+    ready = saver._buffer
+    save_all([saver], 1, lambda r: split_replicated(state, 0, 1))
+    assert saver._buffer is ready
+    back = {name: torch.zeros_like(value) for name, value in state.items()}
+    found = find_resumable(tmp_path)
+    restore(found.path, found.manifest, [piece for n, v in back.items() for piece in pieces_of_tensor(n, v)])
+    assert all(torch.equal(back[name], value) for name, value in state.items())
 
 
 def test_a_tensor_handed_over_twice_is_refused_and_the_saver_stays_usable(tmp_path):

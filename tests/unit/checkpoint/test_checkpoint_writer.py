@@ -98,7 +98,8 @@ def test_a_full_disk_is_told_with_path_need_and_free_and_nothing_is_left(tmp_pat
     make_checkpoint(tmp_path, 10, world_size=1)
     events: list[dict] = []
     save_step([make_writer(tmp_path, events, disk=disk_full_after(3000))], 20)
-    (event,) = events
+    event, lost = events
+    assert lost["kind"] == "save_lost" and lost["num"] == 1
     assert (event["kind"], event["code"], event["step"]) == ("checkpoint_failed", "checkpoint/disk-full", 20)
     assert event["need_bytes"] == 8192 and event["free_bytes"] > 0
     assert str(tmp_path) in event["path"] and "8.0 KiB" in event["why"]
@@ -222,7 +223,8 @@ def test_a_rank_that_cannot_write_fails_the_save_at_once_on_all_ranks(tmp_path):
         make_writer(tmp_path, events, rank=1, world_size=2, parts_timeout_s=60, disk=disk_full_after(100)),
     ]
     save_step(writers, 20)
-    (event,) = events
+    event, lost = events
+    assert lost["kind"] == "save_lost" and lost["num"] == 1
     assert event["code"] == "checkpoint/rank-failed" and event["why"].startswith("rank 1 could not write its shard")
     assert find_resumable(tmp_path).manifest.step == 10
     assert not [name for name in names(tmp_path) if "tmp" in name or "trash" in name]
@@ -245,7 +247,8 @@ def test_a_rank_that_never_comes_is_named(tmp_path):
     events: list[dict] = []
     writers = [make_writer(tmp_path, events, rank=rank, world_size=3, parts_timeout_s=0.3) for rank in (0, 2)]
     save_step(writers, 20)
-    (event,) = events
+    event, lost = events
+    assert lost["kind"] == "save_lost" and lost["num"] == 1
     assert event["code"] == "checkpoint/parts-missing" and "rank 1 " in event["why"]
     assert list_checkpoints(tmp_path) == []
 

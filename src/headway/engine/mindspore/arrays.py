@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.checkpoint import Manifest
+from headway.checkpoint.buffer import HostBuffer
 from headway.checkpoint.commit import SaveFields
 from headway.checkpoint.layout import Header, lay_out
 from headway.checkpoint.reading import open_folder, open_inside, read_at, read_header
@@ -32,6 +33,7 @@ class ArraySaver:
         self, root: Path, *, rank: int, world_size: int, attempt: int, retention: Retention, report: Report
     ) -> None:
         self._rank, self._world_size = rank, world_size
+        self._buffer: HostBuffer | None = None
         self._writer = Writer(
             root, rank=rank, world_size=world_size, attempt=attempt, retention=retention, report=report
         )
@@ -45,6 +47,10 @@ class ArraySaver:
         """Take a checkpoint that was read and proven as committed."""
         self._writer.trust(path, step)
 
+    def distrust(self, skipped: Iterable[tuple[Path, CheckpointError]]) -> None:
+        """Take checkpoints that did not pass verification as broken."""
+        self._writer.distrust(skipped)
+
     def save(self, step: int, arrays: Mapping[str, Array], fields: Mapping[str, Any]) -> None:
         """Wait for an older save, copy, and begin to write. Every rank calls this at the same step."""
         began = time.monotonic()
@@ -52,9 +58,10 @@ class ArraySaver:
             self._writer.wait(0.05)
         names = sorted(arrays)[self._rank :: self._world_size]
         try:
-            shard = lay_out_shard({name: arrays[name] for name in names})
+            shard = self._lay_out({name: arrays[name] for name in names})
         except BaseException:
-            self._writer.release()
+            # The older save's bytes are in the buffer that is half overwritten now, as in checkpoint/state.py.
+            self._writer.give_up()
             raise
         stall_s = time.monotonic() - began
         self._writer.begin(Save(step=step, shard=shard, fields=SaveFields(**fields), stall_s=stall_s, began=began))
@@ -63,15 +70,19 @@ class ArraySaver:
         """Wait for the save in flight to be committed or given up."""
         return self._writer.wait(deadline_s)
 
-
-def lay_out_shard(arrays: Mapping[str, Array]) -> Shard:
-    """Copy arrays into one buffer that has the layout of the file."""
-    spans = lay_out({name: (_NAMES[value.dtype], tuple(value.shape)) for name, value in arrays.items()})
-    data = np.empty(max((span.end for span in spans.values()), default=0), np.uint8)
-    for name, span in spans.items():
-        data[span.start : span.end] = np.ascontiguousarray(arrays[name]).reshape(-1).view(np.uint8)
-    boxes = {name: Box(name, tuple(value.shape), (0,) * value.ndim) for name, value in arrays.items()}
-    return Shard(boxes=boxes, spans=spans, data=data.data)
+    def _lay_out(self, arrays: Mapping[str, Array]) -> Shard:
+        """Copy arrays into one buffer that has the layout of the file; the buffer is kept for the next save."""
+        spans = lay_out({name: (_NAMES[value.dtype], tuple(value.shape)) for name, value in arrays.items()})
+        total = max((span.end for span in spans.values()), default=0)
+        if self._buffer is None or self._buffer.num_bytes != total:
+            self._buffer = None  # before the new one is made, so that both never exist side by side
+            self._buffer = HostBuffer(total)
+        memory = self._buffer.settle()
+        data = np.frombuffer(memory, np.uint8) if total else np.empty(0, np.uint8)
+        for name, span in spans.items():
+            data[span.start : span.end] = np.ascontiguousarray(arrays[name]).reshape(-1).view(np.uint8)
+        boxes = {name: Box(name, tuple(value.shape), (0,) * value.ndim) for name, value in arrays.items()}
+        return Shard(boxes=boxes, spans=spans, data=memory)
 
 
 def read_arrays(path: Path, manifest: Manifest, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Array]:

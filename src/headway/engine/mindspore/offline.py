@@ -8,7 +8,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from headway.checkpoint import Manifest, find_resumable, list_checkpoints, verify_checkpoint
 from headway.engine.mindspore.arrays import read_arrays
 from headway.engine.mindspore.context import set_up
 from headway.engine.mindspore.loop import sum_measures
@@ -16,8 +15,7 @@ from headway.engine.mindspore.ranks import Ranks
 from headway.engine.mindspore.run import fill
 from headway.engine.mindspore.worker import load_task
 from headway.engine.policy import refuse_empty
-from headway.engine.request import answer_request
-from headway.errors import TrainError
+from headway.engine.request import answer_request, find_checkpoint
 from headway.plan import Plan
 from headway.telemetry import RunDir, read_json
 
@@ -32,7 +30,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     stored = read_json(place.job)
     plan = Plan.from_json(stored["plan"])
     config, task = load_task(stored)
-    path, manifest = _find(place, request.get("step"))
+    path, manifest, answer = find_checkpoint(place, request.get("step"))
     task.check_export(manifest.meta["export"])
     graphs = place.root / "graphs"
     set_up(task.settings, device=plan.device, local_rank=0, threads=plan.threads, graphs=graphs)
@@ -40,26 +38,12 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     loss.set_train(False)
     named = {f"model/{name}": param for name, param in task.names(loss).items()}
     fill(named, read_arrays(path, manifest, {name: tuple(param.shape) for name, param in named.items()}))
-    answer: dict[str, Any] = {"step": manifest.step, "checkpoint": str(path)}
     if request["do"] == "predict":
         return {**answer, "text": task.predict(loss, request["options"], Path(request["to"])), "files": []}
     total = request.get("samples") or config.eval.samples
     refuse_empty(held_out := task.eval_data())
     sums = sum_measures(task, loss, held_out, ranks=Ranks(0, 1), size=plan.micro_batch, total=total)
     return {**answer, "measures": task.summarize(sums), "trial": {}}
-
-
-def _find(place: RunDir, step: int | None) -> tuple[Path, Manifest]:
-    """Return the checkpoint of a step, or the newest that verifies."""
-    if step is None:
-        found = find_resumable(place.checkpoints)
-        if found.manifest is None or found.path is None:
-            raise TrainError("engine/no-checkpoint", run=place.name)
-        return found.path, found.manifest
-    named = [info.path for info in list_checkpoints(place.checkpoints) if info.step == step]
-    if not named:
-        raise TrainError("engine/no-such-step", run=place.name, step=step)
-    return named[-1], verify_checkpoint(named[-1])
 
 
 if __name__ == "__main__":

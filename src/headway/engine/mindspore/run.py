@@ -13,7 +13,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import Parameter, Tensor, nn
 
-from headway.checkpoint import find_resumable, read_manifest
+from headway.checkpoint import Patience, find_resumable, read_manifest, refuse_lost
 from headway.config import RunConfig
 from headway.engine.mindspore.arrays import Array, ArraySaver, read_arrays
 from headway.engine.mindspore.meter import Meter
@@ -26,7 +26,7 @@ from headway.engine.progress import Progress, read_progress
 from headway.engine.report import Reporter
 from headway.errors import CheckpointError, TrainError
 from headway.plan import LrSchedule, Plan
-from headway.telemetry import MetricsWriter
+from headway.telemetry import MetricsWriter, read_events
 
 _NAME_BYTES = 64
 
@@ -57,6 +57,8 @@ class MindRun:
     data: ArrayData
     eval_data: ArrayData
     checkpoints: Path
+    events: Path
+    """The run's history, written by the supervisor; a rank only reads it."""
     saver: ArraySaver
     meter: Meter
     metrics: MetricsWriter
@@ -199,21 +201,27 @@ def wait_for_save(run: MindRun, deadline_s: float | None = None) -> None:
 def resume(run: MindRun) -> list[tuple[Path, str]]:
     """Go back to the newest checkpoint that verifies; return those that did not and why."""
     found = find_resumable(run.checkpoints) if run.ranks.rank == 0 else None
+    if found is not None and found.path is None:
+        refuse_lost(found, run.checkpoints, read_events(run.events))
     path = _name_from_first(run, found.path if found else None)
     if path is not None:
         _load(run, path)
-    return [(bad, str(why)) for bad, why in found.skipped] if found else []
+    skipped = found.skipped if found else ()
+    run.saver.distrust(skipped)
+    return [(bad, why.text()) for bad, why in skipped]
 
 
 def _load(run: MindRun, path: Path) -> None:
-    manifest = read_manifest(path)
+    patience = Patience()
+    manifest = patience.read(lambda: read_manifest(path))
     meta = manifest.meta
     if meta.get("framework") != "mindspore":
         raise TrainError("mindspore/other-framework", path=path)
     if (meta["data_size"], meta["data_id"]) != (len(run.data), dict(run.task.data_id())):
         raise TrainError("engine/data-changed", before=meta["data_size"], now=len(run.data))
     state = run.state()
-    fill(state, read_arrays(path, manifest, {name: tuple(param.shape) for name, param in state.items()}))
+    shapes = {name: tuple(param.shape) for name, param in state.items()}
+    fill(state, patience.read(lambda: read_arrays(path, manifest, shapes)))
     run.saver.trust(path, manifest.step)
     run.progress = read_progress(meta)
     run.saved_step, run.is_saved_suspect = manifest.step, manifest.suspect

@@ -83,6 +83,7 @@ def prepare(job: dict[str, Any], reporter: Reporter, beat: HeartbeatWriter) -> M
         data=task.train_data(),
         eval_data=held_out,
         checkpoints=place.checkpoints,
+        events=place.events,
         saver=ArraySaver(
             place.checkpoints,
             rank=ranks.rank,
