@@ -63,9 +63,9 @@ def export_safetensors(path: Path, out: Path, *, select: Select = "model") -> Ex
     planned = plan_export(path, out, select=select, form="safetensors")
     refuse_existing(planned.files)
     manifest = verify_checkpoint(path)
-    spans = _lay_out(path, manifest, select)
-    header = encode_header(spans, {"format": "pt", "step": str(manifest.step)})
-    tensors = {name: manifest.tensors[f"{select}/{name}"] for name in spans}
+    spans, sources = _lay_out(path, manifest, select), _sources(manifest, select)
+    header = encode_header(spans, {**_aliases(manifest, spans), "format": "pt", "step": str(manifest.step)})
+    tensors = {name: manifest.tensors[sources[name]] for name in spans}
     temp = out.with_name(f".{out.name}.{os.getpid()}")
     try:
         with open_folder(path) as folder:
@@ -125,15 +125,28 @@ def export_folder(path: Path, out: Path, *, measures: Mapping[str, float] | None
 
 
 def _lay_out(path: Path, manifest: Manifest, select: str) -> dict[str, Span]:
-    prefix = f"{select}/"
-    found = {
-        name.removeprefix(prefix): (tensor.dtype, tensor.shape)
-        for name, tensor in manifest.tensors.items()
-        if name.startswith(prefix)
-    }
-    if not found:
-        raise CheckpointError("checkpoint/nothing-to-export", path=path, prefix=prefix, num=len(manifest.tensors))
-    return lay_out(found)
+    sources = _sources(manifest, select)
+    if not sources or (select == "ema" and not _has_ema(manifest)):
+        raise CheckpointError("checkpoint/nothing-to-export", path=path, prefix=f"{select}/", num=len(manifest.tensors))
+    found = {name: manifest.tensors[source] for name, source in sources.items()}
+    return lay_out({name: (tensor.dtype, tensor.shape) for name, tensor in found.items()})
+
+
+def _sources(manifest: Manifest, select: str) -> dict[str, str]:
+    """Return the checkpoint's name of each exported tensor; buffers, which have no average, come as they are."""
+    inner = {kind: _inner_names(manifest, f"{kind}/") for kind in ("model", select)}
+    return {name: f"{kind}/{name}" for kind, names in inner.items() for name in names}
+
+
+def _inner_names(manifest: Manifest, prefix: str) -> list[str]:
+    return [name.removeprefix(prefix) for name in manifest.tensors if name.startswith(prefix)]
+
+
+def _aliases(manifest: Manifest, spans: Mapping[str, Span]) -> dict[str, str]:
+    """Return the other names of tied weights; `safetensors.torch.save_model` keeps them in the same place."""
+    known = manifest.meta.get("aliases")
+    known = known if isinstance(known, dict) else {}
+    return {alias: name for alias, name in known.items() if str(name) in spans and alias not in spans}
 
 
 def _stream(header: bytes, path: Path, folder: int, tensors: Mapping[str, TensorEntry]) -> Iterator[memoryview]:
