@@ -153,15 +153,21 @@ def guarded(place: Path) -> dict:
     ids, _ = Order(4999, 0).samples(np.arange(40))
     bad = [int(ids[17]), int(ids[26])]
     words = ("train.steps=8", f"task.nan_samples={bad}", "save.every=2", "save.keep_last=9")
-    run = make_run(place / "stop", *words)
-    try:
-        loop.train(run)
-    except TrainError as error:
-        told = {key: str(value) for key, value in error.facts.items()}
-    back, end = live(place / "back", (*words, "guard.policy=rollback"), ("", 0), 1)
+    told = {}
+    for name, norm in (("stop", "false"), ("norm", "true")):
+        run = make_run(place / name, *words, f"task.norm={norm}")
+        try:
+            loop.train(run)
+        except TrainError as error:
+            told[name] = {key: str(value) for key, value in error.facts.items()}
+    back, end = live(place / "back", (*words, "guard.policy=rollback", "lr.schedule=linear"), ("", 0), 1)
+    normed, _ = live(place / "normed", (*words, "guard.policy=skip", "task.norm=true"), ("", 0), 1)
     on, _ = live(place / "on", (*words, "guard.policy=skip"), ("", 0), 1)
     from headway.checkpoint import list_checkpoints, read_manifest
+    from headway.telemetry import RunDir, read_metrics
 
+    rows = read_metrics(RunDir(place / "back").metrics(0))
+    rates = dict(zip((int(step) for step in rows["step"]), rows["lr"], strict=True))
     suspects = {
         name: [info.step for info in list_checkpoints(one.checkpoints) if read_manifest(info.path).suspect]
         for name, one in (("back", back), ("on", on))
@@ -173,6 +179,9 @@ def guarded(place: Path) -> dict:
         "skips": back.progress.skips,
         "end": end,
         "updates": on.progress.updates,
+        "rates": rates,
+        "statistics": len(normed.statistics),
+        "is_finite": all(bool(np.isfinite(one).all()) for one in normed.keep_statistics()),
         "suspects": suspects,
     }
 
