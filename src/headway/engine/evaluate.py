@@ -53,7 +53,9 @@ def sum_measures(
             torch.manual_seed(index)
             with precision.context():
                 measured = task.measures(model, to_device(batch, ranks.device))
-            for name, value in measured.items():
+            for name, found in measured.items():
+                # A count may well be made on the host; what is summed over the ranks must be where they meet.
+                value = found.to(ranks.device)
                 part = value.double() if is_real else torch.zeros_like(value, dtype=torch.float64)
                 sums[name] = sums[name] + part if name in sums else part
     return _over_ranks(sums, ranks)
