@@ -210,6 +210,38 @@ def blamed(place: Path) -> dict:
     return {"found": found}
 
 
+def shared(place: Path) -> dict:
+    """Validate and save as rank 1 of two, to which rank 0 sends statistics of one."""
+    from headway.checkpoint import list_checkpoints, read_manifest
+    from headway.engine.mindspore import loop
+    from headway.engine.mindspore.arrays import read_arrays
+    from headway.engine.mindspore.run import save
+
+    class Second:
+        """Rank 1 of two."""
+
+        rank, world_size = 1, 2
+
+        def sum(self, values):
+            return values
+
+        def from_first(self, values):
+            return np.ones_like(values)
+
+    run = make_run(place, "task.norm=true", "train.steps=1")
+    run.ranks = Second()
+    own = [np.full(param.shape, 5, np.float32) for param in run.statistics]
+    loop.evaluate(run)
+    validated = [value.tolist() for value in run.keep_statistics()]
+    run.put_statistics_back(own)
+    save(run)
+    run.saver.wait()
+    path = list_checkpoints(run.checkpoints)[-1].path
+    names = [name for name, param in run.state().items() if any(param is one for one in run.statistics)]
+    saved = read_arrays(path, read_manifest(path), dict.fromkeys(names, (4,)))
+    return {"validated": validated, "saved": [value.tolist() for value in saved.values()]}
+
+
 def empty(place: Path) -> dict:
     """Begin with no validation samples."""
     from headway.errors import TrainError
@@ -223,5 +255,5 @@ def empty(place: Path) -> dict:
 
 if __name__ == "__main__":
     place = Path(sys.argv[1])
-    ways = (lives, manifests, filled, guarded, blamed, empty)
+    ways = (lives, manifests, filled, guarded, blamed, shared, empty)
     print(json.dumps({way.__name__: way(place / way.__name__) for way in ways}))

@@ -65,3 +65,7 @@ def test_what_a_skipped_batch_may_have_harmed_is_suspect_and_what_was_rolled_bac
 
 def test_an_empty_validation_set_is_refused_before_the_first_step(found):
     assert found["empty"] == {"code": "engine/no-validation-samples"}
+
+
+def test_a_validation_and_a_checkpoint_take_the_statistics_of_rank_0(found):
+    assert found["shared"] == {"validated": [[1.0] * 4] * 2, "saved": [[1.0] * 4] * 2}
