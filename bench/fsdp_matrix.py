@@ -53,7 +53,15 @@ WORDS = {
     "rollback": ("guard.policy=rollback", "save.every=2"),
 }
 COMMON = (f"train.steps={STEPS}", "save.every=0", "eval.every=0", "eval.samples=4")
-COMMON += ("guard.limit=20", "lr.schedule=linear", "lr.warmup_samples=0", "save.keep_last=9")
+COMMON += (
+    "ema.decay=null",
+    "guard.limit=20",
+    "lr.schedule=linear",
+    "lr.decay=1",
+    "lr.final=0",
+    "lr.warmup_samples=0",
+    "save.keep_last=9",
+)
 Found = dict[str, Any]
 
 

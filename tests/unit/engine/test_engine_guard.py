@@ -43,12 +43,13 @@ def test_a_bad_batch_leaves_no_trace_in_the_statistics(tmp_path, policy):
 
 
 def test_the_statistics_after_a_skip_are_those_of_the_good_batches(tmp_path):
-    bad = samples_at(9)
-    run = make_run(tmp_path, LARGE, "task.norm=true", f"task.nan_samples={bad}", "guard.policy=skip", "train.steps=3")
+    """The first micro-batch of the third step is bad, and a good one comes after it."""
+    words = (LARGE, "task.norm=true", "batch.accumulation=2", "guard.policy=skip")
+    run = make_run(tmp_path, *words, f"task.nan_samples={samples_at(17)}", "train.steps=3")
     train(run)
-    twin = make_run(tmp_path / "twin", LARGE, "task.norm=true", "train.steps=2")
+    twin = make_run(tmp_path / "twin", *words, "train.steps=2")
     train(twin)
-    assert int(run.model[0][1].num_batches_tracked) == 2
+    assert int(run.model[0][1].num_batches_tracked) == 4
     assert torch.equal(run.model[0][1].running_mean, twin.model[0][1].running_mean)
 
 
