@@ -62,6 +62,8 @@ COMMON += (
     "lr.warmup_samples=0",
     "save.keep_last=9",
 )
+SINGLE = [frozenset[str](), *(frozenset({one}) for one in (*SWITCHES, *GUARDS[1:]))]
+DENSE = [frozenset({*SWITCHES, "skip"}), frozenset({"validation", "ema", "resume", "rollback"})]
 Found = dict[str, Any]
 
 
@@ -103,12 +105,14 @@ def main() -> int:
     parser.add_argument("--recipes", nargs="+", default=["tiny", "nanochat", "layoutmaster", "atlas", "tfnet", "rdt"])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--worlds", type=int, nargs="*", default=[1, 4])
+    parser.add_argument("--quick", action="store_true", help="two dense combinations instead of every pair")
     args = parser.parse_args()
     place, rows = Path(tempfile.mkdtemp(prefix="headway-matrix-")), []
     try:
         for recipe in args.recipes:
             began = time.monotonic()
-            rows += compare(place / recipe, recipe, random.Random(args.seed), args.worlds)
+            combinations = DENSE if args.quick else [*SINGLE, *cover_pairs(random.Random(args.seed))]
+            rows += compare(place / recipe, recipe, combinations, args.worlds)
             done = [row for row in rows if row[0].recipe == recipe]
             wrong = sum(bool(why) for _, why in done)
             print(f"{recipe:>14} {len(done):>4} cases {wrong:>3} wrong {time.monotonic() - began:>6.0f} s", flush=True)
@@ -122,10 +126,11 @@ def main() -> int:
     return int(wrong > 0)
 
 
-def compare(place: Path, recipe: str, dice: random.Random, worlds: list[int]) -> list[tuple[Case, list[str]]]:
+def compare(
+    place: Path, recipe: str, combinations: list[frozenset[str]], worlds: list[int]
+) -> list[tuple[Case, list[str]]]:
     """Train every case of a recipe; return each with what is wrong about it."""
     words = RECIPES[recipe](place)
-    combinations = [frozenset[str](), *map(frozenset, [[one] for one in (*SWITCHES, *GUARDS[1:])]), *cover_pairs(dice)]
     cores = [features & {"accumulation", "skip", "rollback"} for features in combinations]
     every = list(dict.fromkeys([*combinations, *cores]))
     cases = [Case(recipe, strategy, features) for features in every for strategy in STRATEGIES]

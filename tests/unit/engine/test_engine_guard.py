@@ -69,16 +69,14 @@ def test_two_bad_batches_behind_one_checkpoint_are_both_left_out(tmp_path):
 
 
 def test_a_checkpoint_after_a_roll_back_has_no_measures_of_the_time_before(tmp_path):
-    bad = samples_at(13)
-    words = (f"task.nan_samples={bad}", "guard.policy=rollback", "save.every=3", "save.keep_best=false")
-    run = make_run(tmp_path, LARGE, *words, "train.steps=8", "eval.every=3", "save.keep_last=9")
-    train(run)
-    # Step 3 was saved, then validated, then gone back to; step 6 was saved before its validation.
-    assert {info.step: read_manifest(info.path).measures for info in list_checkpoints(run.checkpoints)} == {
-        3: {},
-        6: {},
-        8: {},
-    }
+    """Step 3 is validated, the run goes back from step 4 to step 2, and is stopped at the new step 3."""
+    words = (f"task.nan_samples={samples_at(13)}", "guard.policy=rollback", "save.every=2", "save.keep_best=false")
+    run = make_run(tmp_path, LARGE, *words, "train.steps=8", "eval.every=3")
+    run.is_stop_wanted = lambda: run.progress.guard_events > 0
+    assert train(run) == "stopped"
+    assert [event["step"] for event in reports(tmp_path, "validation")] == [3]
+    newest = list_checkpoints(run.checkpoints)[-1]
+    assert (newest.step, read_manifest(newest.path).measures) == (3, {})
 
 
 class Picky(nn.Module):
