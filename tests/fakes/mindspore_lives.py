@@ -153,15 +153,21 @@ def guarded(place: Path) -> dict:
     ids, _ = Order(4999, 0).samples(np.arange(40))
     bad = [int(ids[17]), int(ids[26])]
     words = ("train.steps=8", f"task.nan_samples={bad}", "save.every=2", "save.keep_last=9")
-    run = make_run(place / "stop", *words)
-    try:
-        loop.train(run)
-    except TrainError as error:
-        told = {key: str(value) for key, value in error.facts.items()}
-    back, end = live(place / "back", (*words, "guard.policy=rollback"), ("", 0), 1)
+    told = {}
+    for name, norm in (("stop", "false"), ("norm", "true")):
+        run = make_run(place / name, *words, f"task.norm={norm}")
+        try:
+            loop.train(run)
+        except TrainError as error:
+            told[name] = {key: str(value) for key, value in error.facts.items()}
+    back, end = live(place / "back", (*words, "guard.policy=rollback", "lr.schedule=linear"), ("", 0), 1)
+    normed, _ = live(place / "normed", (*words, "guard.policy=skip", "task.norm=true"), ("", 0), 1)
     on, _ = live(place / "on", (*words, "guard.policy=skip"), ("", 0), 1)
     from headway.checkpoint import list_checkpoints, read_manifest
+    from headway.telemetry import RunDir, read_metrics
 
+    rows = read_metrics(RunDir(place / "back").metrics(0))
+    rates = dict(zip((int(step) for step in rows["step"]), rows["lr"], strict=True))
     suspects = {
         name: [info.step for info in list_checkpoints(one.checkpoints) if read_manifest(info.path).suspect]
         for name, one in (("back", back), ("on", on))
@@ -173,6 +179,9 @@ def guarded(place: Path) -> dict:
         "skips": back.progress.skips,
         "end": end,
         "updates": on.progress.updates,
+        "rates": rates,
+        "statistics": len(normed.statistics),
+        "is_finite": all(bool(np.isfinite(one).all()) for one in normed.keep_statistics()),
         "suspects": suspects,
     }
 
@@ -201,6 +210,38 @@ def blamed(place: Path) -> dict:
     return {"found": found}
 
 
+def shared(place: Path) -> dict:
+    """Validate and save as rank 1 of two, to which rank 0 sends statistics of one."""
+    from headway.checkpoint import list_checkpoints, read_manifest
+    from headway.engine.mindspore import loop
+    from headway.engine.mindspore.arrays import read_arrays
+    from headway.engine.mindspore.run import save
+
+    class Second:
+        """Rank 1 of two."""
+
+        rank, world_size = 1, 2
+
+        def sum(self, values):
+            return values
+
+        def from_first(self, values):
+            return np.ones_like(values)
+
+    run = make_run(place, "task.norm=true", "train.steps=1")
+    run.ranks = Second()
+    own = [np.full(param.shape, 5, np.float32) for param in run.statistics]
+    loop.evaluate(run)
+    validated = [value.tolist() for value in run.keep_statistics()]
+    run.put_statistics_back(own)
+    save(run)
+    run.saver.wait()
+    path = list_checkpoints(run.checkpoints)[-1].path
+    names = [name for name, param in run.state().items() if any(param is one for one in run.statistics)]
+    saved = read_arrays(path, read_manifest(path), dict.fromkeys(names, (4,)))
+    return {"validated": validated, "saved": [value.tolist() for value in saved.values()]}
+
+
 def empty(place: Path) -> dict:
     """Begin with no validation samples."""
     from headway.errors import TrainError
@@ -214,5 +255,5 @@ def empty(place: Path) -> dict:
 
 if __name__ == "__main__":
     place = Path(sys.argv[1])
-    ways = (lives, manifests, filled, guarded, blamed, empty)
+    ways = (lives, manifests, filled, guarded, blamed, shared, empty)
     print(json.dumps({way.__name__: way(place / way.__name__) for way in ways}))

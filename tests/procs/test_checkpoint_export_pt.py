@@ -8,7 +8,7 @@ from safetensors.torch import load_file
 from fakes.disks import Keep
 from headway.checkpoint import export_pt, export_safetensors
 from headway.checkpoint.state import Saver, split_replicated
-from headway.engine.snapshot import tied_names
+from headway.engine.snapshot import find_aliases
 
 
 def test_the_guides_files_load_with_weights_only(tmp_path):
@@ -37,7 +37,7 @@ def test_tied_weights_are_exported_under_all_their_names(tmp_path):
     state = {f"model/{name}": value.detach() for name, value in model.named_parameters()}
     assert list(state) == ["model/embed.weight"]
     saver = Saver(tmp_path, rank=0, world_size=1, attempt=1, retention=Keep(), report=lambda event: None)
-    saver.save(7, split_replicated(state, 0, 1), {"meta": {"tied": tied_names(model)}})
+    saver.save(7, split_replicated(state, 0, 1), {"meta": {"aliases": find_aliases(model)}})
     assert saver.wait(30)
     export_pt(tmp_path / "step-00000007", tmp_path / "out")
     export_safetensors(tmp_path / "step-00000007", tmp_path / "out" / "model.safetensors")

@@ -47,9 +47,12 @@ def test_a_filled_up_batch_counts_its_real_samples_alone(found):
 
 def test_the_guard_names_the_bad_samples_and_remembers_every_range_it_left_out(found):
     seen = found["guarded"]
-    assert seen["told"] == {"what": "loss", "rank": "0", "step": "5", "samples": str(seen["bad"][0])}
+    told = {"what": "loss", "rank": "0", "step": "5", "samples": str(seen["bad"][0])}
+    assert seen["told"] == {"stop": told, "norm": told}
     assert seen["samples"] == [[one] for one in seen["bad"]]
     assert (seen["skips"], seen["end"], seen["updates"]) == ([[16, 20], [24, 28]], "done", 6)
+    assert (seen["statistics"], seen["is_finite"]) == (2, True)
+    assert [seen["rates"][str(step)] for step in range(1, 9)] == pytest.approx([0.01 * (8 - n) / 8 for n in range(8)])
 
 
 def test_the_guard_names_the_rank_whose_sample_it_was_on_every_rank(found):
@@ -62,3 +65,7 @@ def test_what_a_skipped_batch_may_have_harmed_is_suspect_and_what_was_rolled_bac
 
 def test_an_empty_validation_set_is_refused_before_the_first_step(found):
     assert found["empty"] == {"code": "engine/no-validation-samples"}
+
+
+def test_a_validation_and_a_checkpoint_take_the_statistics_of_rank_0(found):
+    assert found["shared"] == {"validated": [[1.0] * 4] * 2, "saved": [[1.0] * 4] * 2}

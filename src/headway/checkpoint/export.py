@@ -64,10 +64,9 @@ def export_safetensors(path: Path, out: Path, *, select: Select = "model") -> Ex
     planned = plan_export(path, out, select=select, form="safetensors")
     refuse_existing(planned.files)
     manifest = verify_checkpoint(path)
-    spans = _lay_out(path, manifest, select)
-    header = encode_header(spans, {"format": "pt", "step": str(manifest.step)})
-    tied = tied_names(manifest)
-    tensors = {name: manifest.tensors[f"{select}/{tied.get(name, name)}"] for name in spans}
+    spans, sources = _lay_out(path, manifest, select), _sources(manifest, select)
+    header = encode_header(spans, {**_aliases(manifest, spans), "format": "pt", "step": str(manifest.step)})
+    tensors = {name: manifest.tensors[sources[name]] for name in spans}
     temp = out.with_name(f".{out.name}.{os.getpid()}")
     try:
         with open_folder(path) as folder:
@@ -100,7 +99,7 @@ def export_pt(
             weights = Path(place) / "weights.safetensors"
             export_safetensors(path, weights, select=select)
             model, meta = (Path(place) / file.name for file in planned.files)
-            _run_torch(python, weights, model, tied_names(read_manifest(path)))
+            _run_torch(python, weights, model)
             write_file(RealDisk(), meta, [memoryview(_encode_meta(read_manifest(path), measures or {}))])
             for file in (meta, model):  # the weights last: with them the pair is whole
                 os.replace(file, out / file.name)
@@ -127,23 +126,28 @@ def export_folder(path: Path, out: Path, *, measures: Mapping[str, float] | None
 
 
 def _lay_out(path: Path, manifest: Manifest, select: str) -> dict[str, Span]:
-    prefix = f"{select}/"
-    found = {
-        name.removeprefix(prefix): (tensor.dtype, tensor.shape)
-        for name, tensor in manifest.tensors.items()
-        if name.startswith(prefix)
-    }
-    found.update({name: found[first] for name, first in tied_names(manifest).items() if first in found})
-    if not found:
-        raise CheckpointError("checkpoint/nothing-to-export", path=path, prefix=prefix, num=len(manifest.tensors))
-    return lay_out(found)
+    sources = _sources(manifest, select)
+    if not sources or (select == "ema" and not _has_ema(manifest)):
+        raise CheckpointError("checkpoint/nothing-to-export", path=path, prefix=f"{select}/", num=len(manifest.tensors))
+    found = {name: manifest.tensors[source] for name, source in sources.items()}
+    return lay_out({name: (tensor.dtype, tensor.shape) for name, tensor in found.items()})
 
 
-def tied_names(manifest: Manifest) -> dict[str, str]:
-    """Return the other names of tied weights, each with the one it is saved under; a strict loader wants them all."""
-    tied = manifest.meta.get("tied")
-    pairs = tied.items() if isinstance(tied, dict) else ()
-    return {name: first for name, first in pairs if isinstance(name, str) and isinstance(first, str)}
+def _sources(manifest: Manifest, select: str) -> dict[str, str]:
+    """Return the checkpoint's name of each exported tensor; buffers, which have no average, come as they are."""
+    inner = {kind: _inner_names(manifest, f"{kind}/") for kind in ("model", select)}
+    return {name: f"{kind}/{name}" for kind, names in inner.items() for name in names}
+
+
+def _inner_names(manifest: Manifest, prefix: str) -> list[str]:
+    return [name.removeprefix(prefix) for name in manifest.tensors if name.startswith(prefix)]
+
+
+def _aliases(manifest: Manifest, spans: Mapping[str, Span]) -> dict[str, str]:
+    """Return the other names of tied weights; `safetensors.torch.save_model` keeps them in the same place."""
+    known = manifest.meta.get("aliases")
+    known = known if isinstance(known, dict) else {}
+    return {alias: name for alias, name in known.items() if str(name) in spans and alias not in spans}
 
 
 def _stream(header: bytes, path: Path, folder: int, tensors: Mapping[str, TensorEntry]) -> Iterator[memoryview]:
@@ -235,8 +239,8 @@ def _encode_meta(manifest: Manifest, measures: Mapping[str, float]) -> bytes:
     return (json.dumps(finite_json(fields), ensure_ascii=False, indent=2) + "\n").encode()
 
 
-def _run_torch(python: str, weights: Path, model: Path, tied: Mapping[str, str]) -> None:
-    line = [python, "-m", "headway.checkpoint.export_torch", str(weights), str(model), json.dumps(tied)]
+def _run_torch(python: str, weights: Path, model: Path) -> None:
+    line = [python, "-m", "headway.checkpoint.export_torch", str(weights), str(model)]
     ended = subprocess.run(line, capture_output=True, text=True, errors="replace", check=False)
     if ended.returncode:
         last = (ended.stderr.strip().splitlines() or ["n/a"])[-1]

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file
 
 
 def main(argv: list[str]) -> int:
     """Write the tensors of a safetensors file as a plain dict that torch.load reads with weights_only."""
-    weights, model, tied = argv
-    state = load_file(weights)
-    # Under both names it is one tensor again, as in the model, and written once.
-    state.update({name: state[first] for name, first in json.loads(tied).items() if first in state})
+    weights, model = argv
+    tensors = load_file(weights)
+    with safe_open(weights, "pt") as source:
+        about = {key: value for key, value in (source.metadata() or {}).items() if key not in ("format", "step")}
+    # Tied weights stand under every name they have, and share their memory again when they are loaded.
+    tensors.update({alias: tensors[name] for alias, name in about.items()})
     with open(model, "xb") as file:
-        torch.save(state, file)
+        torch.save(tensors, file)
         file.flush()
         os.fsync(file.fileno())
     return 0

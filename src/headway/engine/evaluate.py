@@ -10,7 +10,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from headway.engine.order import Int64
-from headway.engine.parallel import Ranks
+from headway.engine.parallel import Ranks, share_buffers
 from headway.engine.precision import Precision
 from headway.engine.run import Run
 from headway.engine.task import Data, Task, to_device
@@ -18,6 +18,7 @@ from headway.engine.task import Data, Task, to_device
 
 def evaluate(run: Run) -> dict[str, float]:
     """Return the measures over the validation set, the same on every rank."""
+    share_buffers(run.buffers, run.ranks)
     with run.ema.applied() if run.ema else nullcontext():
         run.model.eval()
         sums = sum_measures(
@@ -29,6 +30,8 @@ def evaluate(run: Run) -> dict[str, float]:
             size=run.plan.micro_batch,
             total=run.config.eval.samples,
         )
+        # While the average is in place: what the model has gathered of it must not be trained on.
+        run.layout.reshard()
     set_train_mode(run)
     return run.task.summarize(sums)
 
@@ -40,7 +43,7 @@ def sum_measures(
     total = min(len(data), total or len(data))
     num_batches = -(-total // size)
     sums: dict[str, Tensor] = {}
-    with torch.no_grad(), _own_draws(ranks.device):
+    with torch.no_grad(), own_draws(ranks.device):
         for turn in range(-(-num_batches // ranks.world_size)):
             index = turn * ranks.world_size + ranks.rank
             # Every rank runs the same number of forwards, because sharded layers meet in each; a batch past the
@@ -50,7 +53,9 @@ def sum_measures(
             torch.manual_seed(index)
             with precision.context():
                 measured = task.measures(model, to_device(batch, ranks.device))
-            for name, value in measured.items():
+            for name, found in measured.items():
+                # A count may well be made on the host; what is summed over the ranks must be where they meet.
+                value = found.to(ranks.device)
                 part = value.double() if is_real else torch.zeros_like(value, dtype=torch.float64)
                 sums[name] = sums[name] + part if name in sums else part
     return _over_ranks(sums, ranks)
@@ -68,7 +73,7 @@ def run_trial(
     mine: dict[str, float] = {}
     model.eval()
     try:
-        with torch.no_grad(), _own_draws(ranks.device), precision.context():
+        with torch.no_grad(), own_draws(ranks.device), precision.context():
             torch.manual_seed(ranks.rank)
             found = task.trial(model, part=ranks.rank, parts=ranks.world_size)
         mine = {name: float(value) for name, value in (found or {}).items()}
@@ -98,7 +103,7 @@ def _over_ranks(sums: dict[str, Tensor], ranks: Ranks) -> dict[str, float]:
     return dict(zip(names, values.tolist(), strict=True))
 
 
-def _own_draws(device: torch.device) -> AbstractContextManager[None]:
+def own_draws(device: torch.device) -> AbstractContextManager[None]:
     """Keep what is drawn inside from moving the training's generators."""
     return torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
 

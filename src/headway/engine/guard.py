@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import torch
 import torch.distributed as dist
+from torch import Tensor, nn
 
+from headway.engine.evaluate import own_draws, set_train_mode
 from headway.engine.loader import Loaded
+from headway.engine.order import Int64
 from headway.engine.run import Run
 from headway.engine.snapshot import resume
 from headway.engine.task import to_device
@@ -43,30 +47,33 @@ def answer(run: Run, taken: Sequence[Loaded], start: int, what: str) -> None:
 
 def _roll_back(run: Run, start: int, facts: dict[str, object]) -> None:
     """Go back to the newest checkpoint; this step's samples are left out from then on."""
-    events = run.progress.guard_events
     run.saver.wait()
-    before = run.progress.step
+    before, step = run.progress, run.progress.step
     run.progress.step = -1
     resume(run)
     if run.progress.step < 0:
-        run.progress.step = before
+        run.progress.step = step
         raise TrainError("engine/nothing-to-roll-back", **facts)
     run.ledger.settle()
-    run.progress.guard_events = events
-    run.progress.skips.append((start, start + run.plan.batch_samples))
+    run.progress.guard_events = before.guard_events
+    # The checkpoint may be older than an earlier roll-back and not know what that one left out.
+    run.progress.skips = sorted({*run.progress.skips, *before.skips, (start, start + run.plan.batch_samples)})
+    if run.measured_step != run.progress.step:
+        run.measured_step = None  # a later step of this number has other weights
     run.open_data()
 
 
 def _culprits(run: Run, taken: Sequence[Loaded]) -> tuple[int, list[int]]:
-    """Return the first rank with samples whose own loss or gradient is not finite, and those samples."""
-    bad = [int(i) for part in taken if not _is_finite(run, part) for i in _bad_samples(run, part)]
-    mine = torch.full((_NAMED,), -1, dtype=torch.int64, device=run.ranks.device)
-    mine[: len(bad[:_NAMED])] = torch.tensor(bad[:_NAMED], dtype=torch.int64)
-    found = [mine]
-    if run.ranks.world_size > 1:
-        found = [torch.empty_like(mine) for _ in range(run.ranks.world_size)]
-        dist.all_gather(found, mine)
+    """Return the first rank with samples whose own loss or gradient is not finite, and those samples.
+
+    The search moves no generator and no running statistic, and leaves no gradient behind.
+    """
+    run.put_buffers_back()
+    with own_draws(run.ranks.device):
+        find = _search_sharded if run.layout.is_sharded else _search
+        found = _gather(run, find(run, taken)[:_NAMED])
     run.layout.zero_grad()
+    run.put_buffers_back()
     for rank, ids in enumerate(found):
         named = [value for value in ids.tolist() if value >= 0]
         if named:
@@ -74,24 +81,91 @@ def _culprits(run: Run, taken: Sequence[Loaded]) -> tuple[int, list[int]]:
     return 0, []
 
 
+def _search(run: Run, taken: Sequence[Loaded]) -> list[int]:
+    """Return this rank's bad samples; where every rank holds all weights, each can look on its own."""
+    return [one for part in taken if not _is_finite(run, part) for one in _bad_samples(run, part)]
+
+
+def _search_sharded(run: Run, taken: Sequence[Loaded]) -> list[int]:
+    """Return this rank's bad micro-batches. Sharded layers need every rank in every pass, and gradients come summed.
+
+    So a rank knows its own loss; where only a gradient is at fault, all ranks take each one's micro-batch in turn.
+    """
+    bad: list[int] = []
+    first: int | None = None
+    for turn, part in enumerate(taken):
+        loss, norm = _pass(run, part)
+        bad += [] if math.isfinite(loss) else part.ids.tolist()
+        if first is None and not math.isfinite(norm):
+            first = turn
+    if first is None or any(bool((ids >= 0).any()) for ids in _gather(run, bad[:_NAMED])):
+        return bad
+    mine = taken[first]
+    for rank, rows in enumerate(zip(_gather(run, mine.ids), _gather(run, mine.epochs), strict=True)):
+        ids, epochs = (row[: len(mine.ids)].numpy() for row in rows)
+        _, norm = _pass(run, Loaded(run.data.batch(ids, epochs), ids, epochs))
+        if rank == run.ranks.rank and not math.isfinite(norm):
+            bad = mine.ids.tolist()
+    return bad
+
+
+def _gather(run: Run, mine: Sequence[int] | Int64) -> list[Tensor]:
+    """Return every rank's ids, filled up with -1 to the same length."""
+    length = max(_NAMED, run.plan.micro_batch)
+    row = torch.full((length,), -1, dtype=torch.int64, device=run.ranks.device)
+    row[: len(mine)] = torch.as_tensor(np.asarray(mine, np.int64))
+    rows = [row]
+    if run.ranks.world_size > 1:
+        rows = [torch.empty_like(row) for _ in range(run.ranks.world_size)]
+        dist.all_gather(rows, row)
+    return [one.cpu() for one in rows]
+
+
 def _bad_samples(run: Run, part: Loaded) -> list[int]:
-    """Try a micro-batch sample by sample. Sharded layers need every rank, so there the whole micro-batch is named."""
-    if run.layout.is_sharded:
-        return list(part.ids)
+    """Try a micro-batch sample by sample; none found, all of them are named."""
     single = [
         Loaded(run.data.batch(np.array([i]), np.array([e])), np.array([i]), np.array([e]))
         for i, e in zip(part.ids, part.epochs, strict=True)
     ]
-    return [int(one.ids[0]) for one in single if not _is_finite(run, one)] or list(part.ids)
+    run.put_buffers_back()
+    try:
+        with _one_by_one(run):
+            bad = [int(one.ids[0]) for one in single if not _is_finite(run, one)]
+    except Exception:  # border: a model that takes no single sample must not end a run that could go on
+        bad = []
+    return bad or part.ids.tolist()
+
+
+@contextmanager
+def _one_by_one(run: Run) -> Iterator[None]:
+    """Put the model into evaluation mode: statistics over a batch of one are none, and batch norm refuses them."""
+    run.model.eval()
+    for module in run.model.modules():
+        if isinstance(module, nn.RNNBase):
+            module.train()  # cuDNN has no backward through an RNN in evaluation mode
+    try:
+        yield
+    finally:
+        set_train_mode(run)
 
 
 def _is_finite(run: Run, part: Loaded) -> bool:
-    """Run one forward and backward on this rank alone and look at the loss and every gradient."""
+    return all(map(math.isfinite, _pass(run, part)))
+
+
+def _pass(run: Run, part: Loaded) -> tuple[float, float]:
+    """Run one forward and backward; return the loss and the sum of every gradient's size.
+
+    Replicas look at their own gradients. Shards are summed over the ranks: FSDP2 keeps what it has not summed yet out
+    of `zero_grad`'s reach, and NaN in it would be in every later step.
+    """
     run.layout.zero_grad()
-    run.layout.begin_micro(is_last=False)
+    run.layout.begin_micro(is_last=run.layout.is_sharded)
     with run.precision.context():
         loss = run.task.loss(run.model, to_device(part.batch, run.ranks.device))
     loss.total.backward()
     grads = [run.layout.local(p.grad) for p in run.model.parameters() if p.grad is not None]
-    norm = math.fsum(float(grad.float().abs().sum()) for grad in grads)
-    return math.isfinite(float(loss.total.detach())) and math.isfinite(norm)
+    size = sum((grad.double().abs().sum() for grad in grads), torch.zeros((), device=run.ranks.device).double())
+    if run.layout.is_sharded:
+        dist.all_reduce(size)
+    return float(loss.total.detach()), float(size)

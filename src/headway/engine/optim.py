@@ -7,6 +7,7 @@ their state is keyed by position. The update itself is torch's own fused kernel.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 
@@ -24,6 +25,8 @@ _all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_t
 
 _GATHER_BYTES = 64 << 20
 """Most bytes of updated matrices one all-gather carries."""
+_ADAMW_RMS = 0.2
+"""Root mean square of an AdamW update at a rate of one, as it is usually found."""
 
 
 class Optimizer(ABC):
@@ -130,9 +133,13 @@ class Muon(Optimizer):
         """Return the moves of the matrices this rank owns, or None when the chunk has none for it."""
         if not owned:
             return None
-        updates = [self._nesterov(index, momentum) for index in owned]
-        rows, columns = updates[0].shape[-2:]
-        return orthogonalized(torch.stack(updates)).float() * (-lr * max(1.0, rows / columns) ** 0.5)
+        # A convolution kernel is a matrix of its output channels by all they look at.
+        updates = torch.stack([self._nesterov(index, momentum).flatten(1) for index in owned])
+        rows, columns = updates.shape[1:]
+        # Liu et al. 2025, Muon is Scalable for LLM Training: orthogonal moves with the RMS of AdamW's.
+        reach = _ADAMW_RMS * max(rows, columns) ** 0.5 if self.group.is_like_adamw else max(1.0, rows / columns) ** 0.5
+        moves = orthogonalized(updates).float() * (-lr * reach)
+        return moves.view(len(owned), *self.params[owned[0]].shape)
 
     def _gathered(self, chunk: Sequence[int], moves: Tensor | None) -> list[Tensor]:
         """Return the move of every matrix of a chunk, on every rank."""
@@ -172,7 +179,7 @@ def _chunks_by_shape(params: Sequence[nn.Parameter], world_size: int) -> Iterabl
     for index, param in enumerate(params):
         by_shape.setdefault(tuple(param.shape), []).append(index)
     for shape, indexes in by_shape.items():
-        each = 4 * shape[-2] * shape[-1]
+        each = 4 * math.prod(shape)
         limit = max(1, _GATHER_BYTES // (each * world_size)) * world_size
         for start in range(0, len(indexes), limit):
             yield indexes[start : start + limit]

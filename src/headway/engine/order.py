@@ -125,6 +125,18 @@ def after_skips(position: int, skips: list[tuple[int, int]]) -> int:
     return position
 
 
+def count_taken(position: int, skips: list[tuple[int, int]]) -> int:
+    """Return how many samples before a position were trained on: those of skipped ranges were not.
+
+    Learning rates go by this number, so a range that is left out costs the schedule nothing.
+    """
+    taken, covered = position, 0
+    for start, end in sorted(skips):
+        taken -= max(0, min(end, position) - max(start, covered))
+        covered = max(covered, end)
+    return taken
+
+
 def ledger_of(ids: Int64, epochs: Int64) -> int:
     """Return a fingerprint of which samples were taken in which epoch.
 

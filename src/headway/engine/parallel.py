@@ -88,6 +88,10 @@ class Layout(ABC):
         """Multiply all gradients."""
 
     @abstractmethod
+    def reshard(self) -> None:
+        """Give back what a forward without a backward has gathered: afterwards the model holds this rank's part."""
+
+    @abstractmethod
     def local(self, tensor: Tensor) -> Tensor:
         """Return the part of a parameter-like tensor this rank holds."""
 
@@ -113,7 +117,8 @@ class _Bucket:
         self.missing = len(params)
         self.work: dist.Work | None = None
         for param, place in zip(params, places, strict=True):
-            param.grad = self.flat[place : place + param.numel()].view_as(param)
+            # In the parameter's own memory order (channels last, transposed): fused kernels go by memory, not by index.
+            param.grad = self.flat.as_strided(param.size(), param.stride(), place)
 
 
 class Replicated(Layout):
@@ -124,6 +129,9 @@ class Replicated(Layout):
     def __init__(self, ranks: Ranks, params: Iterable[nn.Parameter], bucket_bytes: int = _BUCKET_BYTES) -> None:
         super().__init__(ranks)
         trainable = [param for param in params if param.requires_grad]
+        for param in trainable:
+            if not is_dense(param):
+                param.data = param.data.contiguous()
         # Backward reaches the last parameters first, so buckets fill in that order.
         self._buckets = [_Bucket(part) for part in _portions(trainable[::-1], bucket_bytes)]
         self._flats = [bucket.flat for bucket in self._buckets]
@@ -186,6 +194,9 @@ class Replicated(Layout):
         """Multiply all gradients."""
         torch._foreach_mul_(self._flats, factor)
 
+    def reshard(self) -> None:
+        """Do nothing: nothing is sharded."""
+
     def local(self, tensor: Tensor) -> Tensor:
         """Return the tensor: nothing is sharded."""
         return tensor
@@ -214,16 +225,32 @@ def _portions(params: Sequence[nn.Parameter], limit: int) -> Iterable[list[nn.Pa
         yield portion
 
 
+def is_dense(tensor: Tensor) -> bool:
+    """Say whether the elements fill their memory without gaps and without sharing, in whatever order."""
+    expected = 1
+    for stride, size in sorted((stride, size) for stride, size in zip(tensor.stride(), tensor.size(), strict=True)):
+        if size != 1:
+            if stride != expected:
+                return False
+            expected *= size
+    return True
+
+
 def share_weights(model: nn.Module, ranks: Ranks) -> None:
     """Give every rank rank 0's weights and buffers, so that replicas start equal whatever their seeds did."""
     if ranks.world_size == 1:
         return
     for tensor in (*model.parameters(), *model.buffers()):
-        dist.broadcast(tensor.detach(), src=0)
+        own = tensor.detach()
+        # Backends send a block of memory; what lies there in another order, with gaps or shared, is sent as a copy.
+        sent = own.contiguous()
+        dist.broadcast(sent, src=0)
+        if not own.is_contiguous() and not torch.equal(own, sent):
+            own.copy_(sent)
 
 
 def share_buffers(buffers: Sequence[Tensor], ranks: Ranks) -> None:
-    """Give every rank rank 0's running statistics, once a step, so that replicas and checkpoints agree on them."""
+    """Give every rank rank 0's running statistics: before every step, validation, trial and save, so that all agree."""
     if ranks.world_size == 1:
         return
     # A message for each kind of number, not for each buffer: each costs every rank a wait for rank 0.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import torch
 from torch import Tensor, nn
 
 from headway.checkpoint.state import Saver
@@ -55,6 +56,8 @@ class Run:
     reporter: Reporter
     is_stop_wanted: Callable[[], bool]
     progress: Progress = field(default_factory=Progress)
+    kept_buffers: list[Tensor] = field(default_factory=list)
+    """The buffers as they were before the step."""
     ledger: Ledger = field(default_factory=Ledger)
     """What this rank has trained on since the run's ledger was last brought up to date."""
     measures: dict[str, float] = field(default_factory=dict)
@@ -78,6 +81,18 @@ class Run:
         """This rank's part of every step."""
         plan = self.plan
         return Share(self.ranks.rank, self.ranks.world_size, plan.micro_batch, plan.accumulation)
+
+    def keep_buffers(self) -> None:
+        """Remember the running statistics: a step that the guard rejects must leave nothing in them."""
+        if not self.kept_buffers:
+            self.kept_buffers = [buffer.clone() for buffer in self.buffers]
+        else:
+            torch._foreach_copy_(self.kept_buffers, self.buffers)
+
+    def put_buffers_back(self) -> None:
+        """Undo what was done to the running statistics since they were kept."""
+        for buffer, kept in zip(self.buffers, self.kept_buffers, strict=True):
+            buffer.copy_(kept)
 
     def move_on(self, taken: Sequence[Loaded], start: int) -> None:
         """Note a step's samples as used up and stand behind them."""

@@ -27,6 +27,10 @@ class Sharded(Layout):
             policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
         # Frozen weights stay whole on every rank: they have no gradients or optimizer state to spread, and are hashed.
         frozen = {param for param in model.parameters() if not param.requires_grad}
+        for param in model.parameters():
+            # FSDP2 refuses any other memory order; what the model computes does not depend on it.
+            if param.requires_grad and not param.is_contiguous():
+                param.data = param.data.contiguous()
         for block in blocks:
             fully_shard(block, mesh=mesh, mp_policy=policy, ignored_params=frozen)
         fully_shard(model, mesh=mesh, mp_policy=policy, ignored_params=frozen)
@@ -62,6 +66,11 @@ class Sharded(Layout):
     def scale_grads(self, factor: float) -> None:
         """Multiply all gradients."""
         torch._foreach_mul_([self.local(_grad(param)) for param in self._params], factor)
+
+    def reshard(self) -> None:
+        """Free gathered weights: after a forward without a backward FSDP2 leaves those of the root in the model."""
+        for module in self._modules:
+            module.reshard()
 
     def local(self, tensor: Tensor) -> Tensor:
         """Return this rank's shard."""

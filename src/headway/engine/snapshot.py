@@ -19,6 +19,7 @@ from headway.checkpoint import Patience, find_resumable, read_manifest, refuse_l
 from headway.checkpoint.state import Piece, pieces_of_tensor, restore, split_replicated
 from headway.engine.optim import Adam
 from headway.engine.order import mix_one
+from headway.engine.parallel import share_buffers
 from headway.engine.policy import is_suspect
 from headway.engine.progress import read_progress
 from headway.engine.run import Run
@@ -36,6 +37,8 @@ def save(run: Run, *, is_needed: bool) -> None:
     """
     progress = run.progress
     _settle_ledger(run)
+    # The ranks write different buffers: together they must be one rank's.
+    share_buffers(run.buffers, run.ranks)
     run.metrics.flush()
     measures = run.measures if run.measured_step == progress.step else {}
     fields = {
@@ -56,7 +59,7 @@ def save(run: Run, *, is_needed: bool) -> None:
             "data_size": len(run.data),
             "data_id": dict(run.task.data_id()),
             "frozen_id": run.frozen_id,
-            "tied": tied_names(run.model),
+            "aliases": find_aliases(run.model),
         },
     }
     if run.saver.save(progress.step, _owned_pieces(run), fields, wait=is_needed) is not None:
@@ -102,7 +105,8 @@ def _load(run: Run, path: Path) -> None:
     if meta["frozen_id"] != run.frozen_id:
         raise TrainError("engine/frozen-changed", before=meta["frozen_id"] or "n/a", now=run.frozen_id or "n/a")
     same_world = manifest.world_size == run.ranks.world_size
-    rng = _rng(run) if same_world else {}
+    # A checkpoint of CPU ranks knows no generator of a GPU.
+    rng = {name: state for name, state in _rng(run).items() if name in manifest.tensors} if same_world else {}
     pieces = [*_wanted_pieces(run), *(piece for name, value in rng.items() for piece in pieces_of_tensor(name, value))]
     # Other ranks' generators and momenta are theirs to read.
     patience.read(lambda: restore(path, manifest, pieces, partial=True))
@@ -116,10 +120,10 @@ def _load(run: Run, path: Path) -> None:
     for optimizer in run.optimizers:
         if isinstance(optimizer, Adam):
             optimizer.set_steps(run.progress.updates)
+    # For what the checkpoint has no state of: all after another world size, the GPU's after CPU ranks.
+    seed_everything(mix_one(run.config.seed, run.progress.step, run.ranks.rank) >> 1)
     if rng:
         _set_rng(rng, run.ranks.device)
-    else:
-        seed_everything(mix_one(run.config.seed, run.progress.step, run.ranks.rank) >> 1)
 
 
 def _settle_ledger(run: Run) -> None:
@@ -147,6 +151,7 @@ def _name_from_rank_0(run: Run, path: Path | None) -> Path | None:
 
 def _shared_state(run: Run) -> dict[str, Tensor]:
     """Name every tensor that lies over the ranks as the parameters do."""
+    run.layout.reshard()  # a validation may have left whole weights in the model, whose memory is about to be freed
     trained = [(name, param) for name, param in run.model.named_parameters() if param.requires_grad]
     named: dict[str, Tensor] = {f"model/{name}": param.detach() for name, param in trained}
     persistent = run.model.state_dict().keys()
@@ -201,11 +206,11 @@ def _wanted_pieces(run: Run) -> list[Piece]:
     return pieces
 
 
-def tied_names(model: nn.Module) -> dict[str, str]:
-    """Return the names a weight or buffer has besides its first: it is saved once, and exported under all of them."""
-    first: dict[int, str] = {}
+def find_aliases(model: nn.Module) -> dict[str, str]:
+    """Return the other names of tied weights and buffers, each with the one it is saved under."""
+    own = {id(value): name for name, value in (*model.named_parameters(), *model.named_buffers())}
     every = (*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False))
-    return {name: first[id(value)] for name, value in every if first.setdefault(id(value), name) != name}
+    return {name: own[id(value)] for name, value in every if own[id(value)] != name}
 
 
 def hash_frozen(model: nn.Module) -> str | None:

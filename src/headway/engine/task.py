@@ -60,6 +60,9 @@ class ParamGroup:
     """Muon: momentum at step 0."""
     momentum_ramp_steps: int = 0
     """Muon: steps over which the momentum rises from start to its value."""
+    is_like_adamw: bool = False
+    """Muon: a move is as large as AdamW's usually is (RMS 0.2 of the rate), so both can share a rate; otherwise it is
+    of length one in every direction, as the rates of the original expect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

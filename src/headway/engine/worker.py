@@ -18,6 +18,7 @@ from torch.utils.checkpoint import checkpoint
 from headway.checkpoint.state import Saver
 from headway.config import RunConfig
 from headway.engine.ema import Ema
+from headway.engine.groups import refuse_other_optimizer
 from headway.engine.loop import train
 from headway.engine.meter import ENDED, Meter
 from headway.engine.optim import make_optimizers
@@ -72,6 +73,8 @@ def prepare(job: dict[str, Any], reporter: Reporter) -> Run:
     ranks = join(job, device=device, backend=plan.backend)
     seed_everything(config.seed)
     model, layout = build_model(task, config, plan, ranks)
+    groups = task.param_groups(model)
+    refuse_other_optimizer(groups, config.optimizer)
     seed_everything(mix_one(config.seed, 0, ranks.rank) >> 1)
     run = Run(
         config=config,
@@ -81,7 +84,7 @@ def prepare(job: dict[str, Any], reporter: Reporter) -> Run:
         model=model,
         buffers=[b for name, b in model.named_buffers() if name in model.state_dict()],
         layout=layout,
-        optimizers=make_optimizers(task.param_groups(model), layout),
+        optimizers=make_optimizers(groups, layout),
         schedule=make_schedule(config.lr, plan),
         precision=Precision(plan.precision, device),
         ema=Ema(model, layout, config.ema) if config.ema.decay else None,

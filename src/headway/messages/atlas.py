@@ -29,12 +29,6 @@ TEXTS: dict[str, Text] = {
         en_hint="set task.whiten=false, or task.freeze_vggt=true",
         zh_hint="设 task.whiten=false，或设 task.freeze_vggt=true",
     ),
-    "atlas/no-muon": Text(
-        en="optimizer.name=muon has no rates for Atlas",
-        zh="Atlas 没有为 optimizer.name=muon 准备学习率",
-        en_hint="set optimizer.name=adamw",
-        zh_hint="设 optimizer.name=adamw",
-    ),
     "atlas/batch-meaning": Text(
         en="data.batch_size={per_device} is for each GPU: {per_device} × {ranks} GPUs × accumulation {accumulation} = "
         "{total} a step, not the {usual} of batch_size {guide} on as many GPUs",

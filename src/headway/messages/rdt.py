@@ -60,6 +60,23 @@ TEXTS: dict[str, Text] = {
         en_hint="set task.tail=pad, or task.action_chunk_size={longest} or less",
         zh_hint="设 task.tail=pad，或将 task.action_chunk_size 设为 {longest} 或更小",
     ),
+    "rdt/held-out-too-short": Text(
+        en="no chunk of {chunk} actions fits a held-out demonstration: the longest of these has {longest} steps and "
+        "task.tail=original does not pad, so the model could not be validated",
+        zh="留作验证的示范放不下 {chunk} 个动作的动作块：其中最长的只有 {longest} 步，而 task.tail=original 不做填充，"
+        "因此无法验证模型",
+        en_hint="set task.tail=pad, or task.action_chunk_size={longest} or less, or hold out more demonstrations with "
+        "a larger task.holdout (now {holdout})",
+        zh_hint="设 task.tail=pad，或将 task.action_chunk_size 设为 {longest} 或更小，"
+        "或调大 task.holdout（现为 {holdout}）以留出更多示范",
+    ),
+    "rdt/too-many-steps": Text(
+        en="task.sample.steps={steps} does not fit task.num_train_timesteps={levels}: the solver can take at most "
+        "{most} steps",
+        zh="task.sample.steps={steps} 与 task.num_train_timesteps={levels} 不符：求解器最多 {most} 步",
+        en_hint="set task.sample.steps={most} or fewer; 5 is usual",
+        zh_hint="将 task.sample.steps 设为不超过 {most}；通常为 5",
+    ),
     "rdt/only-synthetic": Text(
         en="{folder} holds the scripted demonstrations, and this run asks for real ones",
         zh="{folder} 中是脚本生成的示范，而本次训练要求真实数据",

@@ -22,6 +22,8 @@ class TinySection(Section):
     """Give each sample its own weight count, so that batches differ in what they hold."""
     norm: bool = False
     """Add batch norm, so that there are buffers."""
+    tied: bool = False
+    """Give the second and third hidden layer the same weights."""
     nan_samples: tuple[int, ...] = ()
     """Training samples whose input is NaN."""
     fail_step: int = 0

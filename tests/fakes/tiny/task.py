@@ -55,8 +55,12 @@ class TinyTask(Task):
         layers, width = [], 8
         for _ in range(section.depth):
             norm = [nn.BatchNorm1d(section.width)] if section.norm else []
-            layers.append(nn.Sequential(nn.Linear(width, section.width), *norm, nn.Tanh(), nn.Dropout(section.dropout)))
+            # Batch norm takes a bias out again: its gradient is rounding, which Adam makes into moves of full size.
+            linear = nn.Linear(width, section.width, bias=not section.norm)
+            layers.append(nn.Sequential(linear, *norm, nn.Tanh(), nn.Dropout(section.dropout)))
             width = section.width
+        if section.tied:
+            layers[2][0].weight = layers[1][0].weight
         return nn.Sequential(*layers, nn.Linear(width, 2))
 
     def train_data(self):

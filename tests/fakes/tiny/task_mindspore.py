@@ -28,15 +28,16 @@ class Arrays:
 class TinyLoss(nn.Cell):
     """The sum of squares, and each sample's."""
 
-    def __init__(self) -> None:
+    def __init__(self, has_norm: bool) -> None:
         super().__init__()
         rng = np.random.default_rng(0)
         self.first = Parameter(Tensor(rng.standard_normal((8, 4)).astype(np.float32)), name="first")
         self.last = Parameter(Tensor(rng.standard_normal((4, 2)).astype(np.float32)), name="last")
         self.factor = Parameter(Tensor(0.5, ms.float32), name="factor", requires_grad=False)
+        self.norm = nn.BatchNorm1d(4, momentum=0.9) if has_norm else nn.Identity()
 
     def construct(self, x, y):
-        error_B = ((ms.ops.tanh(x @ self.first) @ self.last * self.factor - y) ** 2).sum(1)
+        error_B = ((ms.ops.tanh(self.norm(x @ self.first)) @ self.last * self.factor - y) ** 2).sum(1)
         return error_B.sum(), error_B.reshape(1, -1)
 
 
@@ -52,7 +53,7 @@ class TinyMindTask(MindTask):
         self.section = config.task
 
     def build_loss(self):
-        return TinyLoss()
+        return TinyLoss(self.section.norm)
 
     def names(self, loss):
         return {param.name: param for param in loss.get_parameters()}

@@ -32,7 +32,10 @@ def test_weights_come_out_whole_and_with_plain_names(saved, tmp_path):
     found = load_file(tmp_path / "w.safetensors")
     assert sorted(found) == ["embed.weight", "norm"] and done.num_tensors == 2
     assert all(torch.equal(found[name], state[f"model/{name}"]) for name in found)
-    assert list(load_file(export_safetensors(path, tmp_path / "e.safetensors", select="ema").files[0])) == ["norm"]
+    assert list(load_file(export_safetensors(path, tmp_path / "e.safetensors", select="ema").files[0])) == [
+        "embed.weight",
+        "norm",
+    ]
 
 
 def test_boxes_cut_along_other_axes_are_put_together(tmp_path):

@@ -8,7 +8,7 @@ from torch import nn
 
 from fakes.ranks import run_ranks
 from headway.engine.optim import make_optimizers
-from headway.engine.parallel import Replicated
+from headway.engine.parallel import Ranks, Replicated, share_weights
 from headway.engine.task import ParamGroup
 
 
@@ -115,8 +115,6 @@ def test_accumulation_talks_to_other_ranks_once():
 
 def test_gradients_are_views_of_few_buffers():
     model = Net()
-    from headway.engine.parallel import Ranks
-
     layout = Replicated(Ranks(0, 1, 0, torch.device("cpu")), model.parameters())
     model(torch.ones(2, 8)).sum().backward()
     before = float(layout.grad_norm())
@@ -152,3 +150,86 @@ def test_a_frozen_part_stays_whole_and_as_it_was(strategy):
     assert answers[0] == answers[1]
     assert_close(answers[0][:2], alone[:2])
     assert answers[0][2] == Net().blocks[0].weight.flatten().tolist()
+
+
+class Odd(nn.Module):
+    """Parameters in other memory orders than by index: channels last, transposed, with gaps, one size of one."""
+
+    def __init__(self, is_odd: bool) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(5)
+        conv, turned = torch.randn(4, 3, 2, 2, generator=generator), torch.randn(6, 4, generator=generator)
+        gaps, thin = torch.randn(6, 12, generator=generator)[:, ::2], torch.randn(6, 1, 2, generator=generator)
+        if is_odd:
+            conv = conv.contiguous(memory_format=torch.channels_last)
+            turned, thin = turned.t().contiguous().t(), thin.permute(2, 1, 0).contiguous().permute(2, 1, 0)
+        else:
+            gaps = gaps.contiguous()
+        self.conv, self.turned, self.gaps, self.thin = (nn.Parameter(part) for part in (conv, turned, gaps, thin))
+        self.blocks = nn.ModuleList()
+
+    def forward(self, x):
+        x = nn.functional.conv2d(x.view(-1, 3, 2, 2), self.conv).flatten(1)
+        return torch.tanh(x @ self.turned.t()) @ self.gaps @ self.thin.flatten(1)
+
+
+def move_odd(ranks, strategy, optimizer_name):
+    """Three steps; returns norms and whole weights."""
+    model = Odd(is_odd=True)
+    layout = make_layout(ranks, model, strategy)
+    (optimizer,) = make_optimizers(
+        [ParamGroup(params=dict(model.named_parameters()), optimizer=optimizer_name, lr=0.1)], layout
+    )
+    x, norms = torch.randn(8, 12, generator=torch.Generator().manual_seed(1)), []
+    for step in range(3):
+        layout.zero_grad()
+        layout.begin_micro(is_last=True)
+        model(x.chunk(ranks.world_size)[ranks.rank]).square().sum().backward()
+        layout.finish_backward()
+        norms.append(float(layout.grad_norm()))
+        optimizer.step(0.1, step)
+    params = dict(model.named_parameters())
+    return norms, {n: layout.whole(layout.local(p.detach()), like=p).flatten().tolist() for n, p in params.items()}
+
+
+def share_odd(ranks):
+    """Start from other weights on each rank; return whether rank 0's arrive, and every parameter keeps its order."""
+    model = Odd(is_odd=True)
+    model.register_buffer("same", torch.ones(1).expand(5))
+    strides = [p.stride() for p in model.parameters()]
+    with torch.no_grad():
+        for param in model.parameters():
+            param.add_(ranks.rank)
+    share_weights(model, ranks)
+    equal = all(torch.equal(a, b) for a, b in zip(model.parameters(), Odd(is_odd=False).parameters(), strict=True))
+    return equal and strides == [p.stride() for p in model.parameters()]
+
+
+def move_all_ways(ranks):
+    """Return what every layout and optimizer comes to, and whether the weights of rank 0 reach the others."""
+    ways = [(strategy, name) for strategy in ("ddp", "fsdp") for name in ("adamw", "adam")]
+    return {way: move_odd(ranks, *way) for way in ways}, share_odd(ranks)
+
+
+def move_by_torch(name):
+    """Return what torch's own optimizer makes of the same numbers in plain memory."""
+    model = Odd(is_odd=False)
+    kind = torch.optim.AdamW if name == "adamw" else torch.optim.Adam
+    optimizer = kind(model.parameters(), lr=0.1, weight_decay=0.0)
+    x, norms = torch.randn(8, 12, generator=torch.Generator().manual_seed(1)), []
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(x).square().sum().backward()
+        norms.append(float(torch.stack([p.grad.norm() for p in model.parameters()]).norm()))
+        optimizer.step()
+    return norms, {n: p.detach().flatten().tolist() for n, p in model.named_parameters()}
+
+
+def test_parameters_in_any_memory_order_move_by_their_own_gradients():
+    wanted = {name: move_by_torch(name) for name in ("adamw", "adam")}
+    for name in wanted:
+        assert_close(move_odd(Ranks(0, 1, 0, torch.device("cpu")), "ddp", name), wanted[name])
+    for ways, is_shared in run_ranks(move_all_ways, 2):
+        assert is_shared
+        for (_, name), got in ways.items():
+            assert_close(got, wanted[name])

@@ -104,8 +104,9 @@ def test_every_trained_parameter_is_in_the_group_with_the_configs_numbers(toy):
     (group,) = task.param_groups(model)
     assert set(group.params) == {name for name, param in model.named_parameters() if param.requires_grad}
     assert (group.lr, group.weight_decay, group.optimizer) == (3e-4, 0.01, "adamw")
-    with pytest.raises(ConfigError):
-        toy_task(toy, {"optimizer": {"name": "muon"}}).param_groups(model)
+    muon, rest = toy_task(toy, {"optimizer": {"name": "muon"}}).param_groups(model)
+    assert muon.params and all(name.startswith("fusion.layers.") for name in muon.params)
+    assert set(muon.params) | set(rest.params) == set(group.params) and muon.optimizer == "muon"
 
 
 def test_blocks_are_fusion_layers_and_trained_backbone_blocks(toy):

@@ -180,6 +180,13 @@ def test_every_parameter_trains_with_the_guides_betas_when_the_backbone_does(pos
     assert len(task.blocks(model)) == 1
 
 
+def test_muon_takes_the_matrices_of_the_blocks(posters):
+    task = _task(posters, {"optimizer": {"name": "muon"}}, betas=(0.8, 0.9))
+    muon, rest = task.param_groups(task.build_model())
+    assert (muon.optimizer, rest.optimizer, rest.beta1) == ("muon", "adamw", 0.8)
+    assert muon.params and all(name.startswith("layout.transformer_layers.") for name in muon.params)
+
+
 @pytest.mark.parametrize("prediction", ["sample", "epsilon"])
 @pytest.mark.parametrize("schedule", ["linear", "cosine"])
 def test_gradients_reach_everything_in_every_kind_of_diffusion(posters, prediction, schedule):

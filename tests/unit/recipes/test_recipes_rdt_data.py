@@ -270,6 +270,20 @@ def test_chunks_longer_than_every_demonstration_need_padding(folder):
     assert refused.value.code == "rdt/too-short" and "500" in refused.value.text()
 
 
+def test_held_out_demonstrations_too_short_for_a_chunk_are_told_before_training(tmp_path):
+    folder = write_demos(tmp_path, demos=2)
+    for path in folder.glob("*.hdf5"):
+        with h5py.File(path, "r+") as file:
+            for place in ["actions", "rewards", "dones", *(f"obs/{name}" for name in file["data/demo_1/obs"])]:
+                kept = file[f"data/demo_1/{place}"][:5]
+                del file[f"data/demo_1/{place}"]
+                file[f"data/demo_1/{place}"] = kept
+    with pytest.raises(CheckError) as refused:
+        make_section(folder, tail="original", action_chunk_size=8)
+    assert refused.value.code == "rdt/held-out-too-short" and "has 5 steps" in refused.value.text()
+    assert make_section(folder, tail="original", action_chunk_size=5) and make_section(folder, tail="pad")
+
+
 def test_jitter_changes_colours_and_not_the_scene():
     picture = np.zeros((8, 8, 3), np.uint8)
     picture[2:5, 2:5] = (200, 60, 30)

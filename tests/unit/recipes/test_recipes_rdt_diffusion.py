@@ -73,3 +73,9 @@ def test_second_order_beats_first_order():
 
     # The last step, to no noise at all, is of first order in both.
     assert _gaussian_error(10) < 0.75 * first_order(10)
+
+
+def test_the_most_steps_the_section_allows_are_solved():
+    for levels in (2, 3, 10, 57, 1000):
+        noise, kept = torch.randn(1, 2, 3), alphas_cumprod(levels)
+        assert solve(lambda x, level: 0.9 * x, noise, kept=kept, steps=levels - 1).isfinite().all()

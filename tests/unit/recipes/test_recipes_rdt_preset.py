@@ -167,6 +167,14 @@ def test_more_executed_actions_than_a_chunk_has_are_a_config_problem():
     assert "rdt/exec-horizon" in [problem.code for problem in refused.value.problems]
 
 
+def test_more_solver_steps_than_the_noise_has_levels_to_go_down_are_a_config_problem():
+    for steps, levels in ((10, 10), (1200, 1000)):
+        with pytest.raises(ConfigErrors) as refused:
+            load_config(recipe=RECIPE, overrides=[f"task.sample.steps={steps}", f"task.num_train_timesteps={levels}"])
+        assert "rdt/too-many-steps" in [problem.code for problem in refused.value.problems]
+    load_config(recipe=RECIPE, overrides=["task.sample.steps=9", "task.num_train_timesteps=10"])
+
+
 def test_the_default_run_divides_on_any_number_of_devices(tmp_path):
     assert [_plan([], [gpu(i) for i in range(num)], tmp_path).batch_samples for num in (1, 3)] == [32, 96]
 

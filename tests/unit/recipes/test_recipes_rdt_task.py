@@ -6,7 +6,7 @@ import torch
 from pydantic import ValidationError
 
 from fakes.rdt_demos import SMALL, make_section, make_small_task, write_demos
-from headway.config import RunConfig
+from headway.config import OptimizerConfig, RunConfig
 from headway.errors import CheckError, ConfigError
 from headway.recipes.rdt import slots
 from headway.recipes.rdt.data import open_index
@@ -191,6 +191,15 @@ def test_every_trained_parameter_is_in_the_group_and_the_encoder_is_not(task):
     assert not any(name.startswith("vision_model.") for name in group.params)
     assert sum(param.numel() for param in group.params.values()) == task.section.num_params
     assert task.frozen(model) == [model.vision_model] and len(task.blocks(model)) == 2
+
+
+def test_muon_takes_the_matrices_of_the_blocks(folder):
+    task = make_small_task(folder)
+    task.config = task.config.model_copy(update={"optimizer": OptimizerConfig(name="muon")})
+    muon, rest = task.param_groups(task.build_model())
+    assert (muon.optimizer, rest.optimizer) == ("muon", "adamw")
+    assert {name.split(".")[:2] == ["model", "blocks"] for name in muon.params} == {True}
+    assert sum(param.numel() for group in (muon, rest) for param in group.params.values()) == task.section.num_params
 
 
 def test_an_export_describes_the_model_as_published():

@@ -5,6 +5,7 @@ import torch
 from headway.config import RunConfig
 from headway.recipes.tfnet.model import Tfnet, ctc_sum, distill_sum
 from headway.recipes.tfnet.section import TfnetSection
+from headway.recipes.tfnet.task import make_task
 from headway.recipes.tfnet.weights import initial_weights
 
 _SMALL = {
@@ -129,3 +130,12 @@ def test_equal_logits_have_nothing_to_teach():
 
 def test_the_default_section_stands_in_a_config():
     assert RunConfig(task=TfnetSection()).task.framework == "mindspore"
+
+
+def test_muon_takes_the_kernels_of_the_residual_blocks():
+    task = make_task(RunConfig(task=TfnetSection(**_SMALL), optimizer={"name": "muon"}))
+    muon, rest = task.param_groups(_model())
+    assert (muon.optimizer, rest.optimizer) == ("muon", "adamw")
+    assert muon.params and all(
+        name.startswith("frames.stages.") and param.ndim == 4 for name, param in muon.params.items()
+    )

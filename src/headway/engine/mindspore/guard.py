@@ -51,15 +51,20 @@ def _roll_back(run: MindRun, start: int, facts: dict[str, object]) -> None:
     resume(run)
     run.taken.clear()
     run.progress.guard_events = before.guard_events
+    if run.measured_step != run.progress.step:
+        run.measured_step = None  # a later step of this number has other weights
     # The checkpoint may be older than an earlier roll-back and not know what that one left out.
     run.progress.skips = sorted({*run.progress.skips, *before.skips, (start, start + run.plan.batch_samples)})
 
 
 def _culprits(run: MindRun, gradient: Gradient, taken: Sequence[Loaded]) -> tuple[int, list[int]]:
     """Return the first rank with samples whose own loss or gradient is not finite, and those samples."""
-    kept = run.keep_statistics()
-    bad = [one for part in taken if not _is_finite(run, gradient, part) for one in _bad_samples(run, part)]
-    run.put_statistics_back(kept)
+    kept, bad = run.keep_statistics(), []
+    for part in taken:
+        is_finite = _is_finite(run, gradient, part)
+        # At once: with what a bad batch leaves in them every sample would look bad.
+        run.put_statistics_back(kept)
+        bad += [] if is_finite else _bad_samples(run, part)
     # Sixteen bits at a time, because what is sent has 24 bits of precision; and one more than the id: 0 is nobody.
     words = np.zeros((run.ranks.world_size, _NAMED, len(_SHIFTS)), np.float32)
     for place, one in enumerate(bad[:_NAMED]):

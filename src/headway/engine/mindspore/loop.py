@@ -23,7 +23,7 @@ from headway.engine.mindspore.run import Loaded, MindRun, save, share_statistics
 from headway.engine.mindspore.sink import open_sink
 from headway.engine.mindspore.task import ArrayData, Arrays, MindTask, tensors_of
 from headway.engine.mindspore.update import Add, Grads, Norm, Reduce, Scaled
-from headway.engine.order import after_skips
+from headway.engine.order import after_skips, count_taken
 from headway.plan import lr_at
 
 _FLUSH_S = 0.25
@@ -102,8 +102,9 @@ def take_step(run: MindRun, stepper: Stepper) -> tuple[bool, bool]:
     plan, progress, meter = run.plan, run.progress, run.meter
     start = after_skips(progress.position, progress.skips)
     run.seed_step()
-    # A batch that is skipped must not stay in the running statistics; the other policies do not go on from here.
-    kept = run.keep_statistics() if run.config.guard.policy == "skip" else []
+    # A batch that the guard rejects must not stay in the running statistics: not in those that train on, and not in
+    # those by which its bad samples are found.
+    kept = run.keep_statistics()
     grads: Grads | None = None
     loss, taken = 0.0, []
     for _ in range(plan.accumulation):
@@ -131,7 +132,7 @@ def take_step(run: MindRun, stepper: Stepper) -> tuple[bool, bool]:
         return sums[2] > 0, sums[3] > 0
     clip = run.config.optimizer.clip
     factor = 1.0 if clip is None or norm <= clip else clip / (norm + 1e-6)
-    lr = run.config.lr.base * plan.lr_factor * lr_at(progress.position, run.schedule)
+    lr = run.config.lr.base * plan.lr_factor * lr_at(count_taken(progress.position, progress.skips), run.schedule)
     run.adam.step(grads, factor / divisor, lr, progress.updates)
     progress.updates += 1
     progress.step += 1

@@ -29,6 +29,8 @@ from headway.plan import LrSchedule, Plan
 from headway.telemetry import MetricsWriter, read_events
 
 _NAME_BYTES = 64
+_STATISTICS = ("running_mean", "running_var", "moving_mean", "moving_variance")
+"""How the names of running statistics end: in checkpoints of any framework, and MindSpore's own."""
 
 
 @dataclass(slots=True)
@@ -107,15 +109,15 @@ class MindRun:
     @property
     def statistics(self) -> list[Parameter]:
         """Return the running means and variances."""
-        return [param for name, param in self.names.items() if name.endswith(("running_mean", "running_var"))]
+        return [param for name, param in self.names.items() if name.endswith(_STATISTICS)]
 
     def keep_statistics(self) -> list[Array]:
         """Return copies of the running statistics."""
         return [param.asnumpy().copy() for param in self.statistics]
 
     def put_statistics_back(self, kept: Sequence[Array]) -> None:
-        """Set the running statistics to what was kept; nothing where nothing was."""
-        for param, value in zip(self.statistics, kept, strict=False):
+        """Set the running statistics to what was kept."""
+        for param, value in zip(self.statistics, kept, strict=True):
             param.set_data(Tensor(value))
 
     def state(self) -> dict[str, Parameter]:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from headway.config import RunConfig
+from headway.engine.groups import make_groups
 from headway.engine.task import Batch, Loss, ParamGroup, Prediction, Task
 from headway.errors import ConfigError
 from headway.recipes.atlas.data import Index, open_index
@@ -89,21 +90,8 @@ class AtlasTask(Task):
         return [part for part in (model.get_submodule("vision"), model.get_submodule("language")) if is_frozen(part)]
 
     def param_groups(self, model: nn.Module) -> Sequence[ParamGroup]:
-        """Return everything that trains, in one group."""
-        own = self.config.optimizer
-        if own.name == "muon":
-            raise ConfigError("atlas/no-muon")
-        params = {name: param for name, param in model.named_parameters() if param.requires_grad}
-        group = ParamGroup(
-            params=params,
-            optimizer=own.name,
-            lr=self.config.lr.base,
-            beta1=own.beta1,
-            beta2=own.beta2,
-            eps=own.eps,
-            weight_decay=own.weight_decay,
-        )
-        return [group]
+        """Return everything that trains; Muon takes the matrices of the blocks."""
+        return make_groups(model, self.blocks(model), self.config.optimizer, lr=self.config.lr.base)
 
     def blocks(self, model: nn.Module) -> Sequence[nn.Module]:
         """Return the fusion layers, and VGGT's blocks where they train."""

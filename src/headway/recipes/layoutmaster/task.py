@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from headway.config import RunConfig
+from headway.engine.groups import make_groups
 from headway.engine.task import Batch, Loss, ParamGroup, Prediction, Task, to_device
 from headway.recipes.layoutmaster.data import Index, open_index
 from headway.recipes.layoutmaster.diffusion import Diffusion, in_pixels, make_diffusion, normalized
@@ -68,20 +69,11 @@ class LayoutMasterTask(Task):
         return dict(self._prepared[1].content)
 
     def param_groups(self, model: nn.Module) -> list[ParamGroup]:
-        """Return one AdamW group of all that trains."""
+        """Return all that trains; Muon takes the matrices of the blocks."""
         own = self.config.optimizer
         beta1, beta2 = self.section.betas or (own.beta1, own.beta2)
-        return [
-            ParamGroup(
-                params={name: param for name, param in model.named_parameters() if param.requires_grad},
-                optimizer="adam" if own.name == "adam" else "adamw",
-                lr=self.config.lr.base,
-                beta1=beta1,
-                beta2=beta2,
-                eps=own.eps,
-                weight_decay=own.weight_decay,
-            )
-        ]
+        own = own.model_copy(update={"beta1": beta1, "beta2": beta2})
+        return make_groups(model, self.blocks(model), own, lr=self.config.lr.base)
 
     def blocks(self, model: nn.Module) -> Sequence[nn.Module]:
         """Return the transformer blocks."""

@@ -182,7 +182,11 @@ def prepare(section: RdtSection, say: Say) -> dict[str, int]:
     if train == 0:
         longest = max(demo.length for demo in index.demos)
         raise CheckError("rdt/too-short", longest=longest, chunk=section.action_chunk_size)
-    held = sum(starts_of(demo, section) for demo in index.demos if demo.is_held_out)
+    kept = [demo for demo in index.demos if demo.is_held_out]
+    held = sum(starts_of(demo, section) for demo in kept)
+    if held == 0:
+        facts = {"chunk": section.action_chunk_size, "holdout": section.holdout}
+        raise CheckError("rdt/held-out-too-short", longest=max(demo.length for demo in kept), **facts)
     return {"train_samples": train, "val_samples": held}
 
 

@@ -163,6 +163,10 @@ class RdtSection(Section):
             raise ConfigError("rdt/heads", width=self.hidden_size, heads=self.num_heads, ways=", ".join(map(str, ways)))
         if self.rollout.exec_horizon > self.action_chunk_size:
             raise ConfigError("rdt/exec-horizon", asked=self.rollout.exec_horizon, chunk=self.action_chunk_size)
+        # The solver goes from one noise level to a lower one; with as many steps as levels it would stand still.
+        if self.sample.steps >= self.num_train_timesteps:
+            most, levels = self.num_train_timesteps - 1, self.num_train_timesteps
+            raise ConfigError("rdt/too-many-steps", steps=self.sample.steps, most=most, levels=levels)
         return self
 
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from headway.config import RunConfig
+from headway.engine.groups import make_groups
 from headway.engine.task import Batch, Loss, ParamGroup, Prediction, Task
 from headway.recipes.rdt import slots
 from headway.recipes.rdt.data import Index, choose_statistics, open_index
@@ -72,20 +73,8 @@ class RdtTask(Task):
         return {"demos": self._index.content, "holdout": str(self.section.holdout), "tail": self.section.tail}
 
     def param_groups(self, model: nn.Module) -> list[ParamGroup]:
-        """Return all trained parameters in one group."""
-        own = self.config.optimizer
-        trained = {name: param for name, param in model.named_parameters() if param.requires_grad}
-        kind: Literal["adamw", "adam"] = "adam" if own.name == "adam" else "adamw"
-        group = ParamGroup(
-            params=trained,
-            optimizer=kind,
-            lr=self.config.lr.base,
-            beta1=own.beta1,
-            beta2=own.beta2,
-            eps=own.eps,
-            weight_decay=own.weight_decay,
-        )
-        return [group]
+        """Return all trained parameters; Muon takes the matrices of the blocks."""
+        return make_groups(model, self.blocks(model), self.config.optimizer, lr=self.config.lr.base)
 
     def blocks(self, model: nn.Module) -> Sequence[nn.Module]:
         """Return the transformer blocks."""

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from headway.config import RunConfig
+from headway.engine.groups import make_groups
 from headway.engine.task import Batch, Ids, Loss, ParamGroup, Prediction, Task
 from headway.recipes.tfnet.clips import ClipData
 from headway.recipes.tfnet.model import Tfnet, ctc_sum, distill_sum
@@ -70,19 +71,8 @@ class TfnetTask(Task):
         return self.parts.data_id()
 
     def param_groups(self, model: nn.Module) -> list[ParamGroup]:
-        """Return one group: nothing is frozen."""
-        own = self.config.optimizer
-        return [
-            ParamGroup(
-                params=dict(model.named_parameters()),
-                optimizer="adam" if own.name == "adam" else "adamw",
-                lr=self.config.lr.base,
-                beta1=own.beta1,
-                beta2=own.beta2,
-                eps=own.eps,
-                weight_decay=own.weight_decay,
-            )
-        ]
+        """Return everything: nothing is frozen; Muon takes the kernels of the residual blocks."""
+        return make_groups(model, self.blocks(model), self.config.optimizer, lr=self.config.lr.base)
 
     def blocks(self, model: nn.Module) -> Sequence[nn.Module]:
         """Return the residual blocks."""

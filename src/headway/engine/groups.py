@@ -1,0 +1,64 @@
+"""Parameter groups for recipes that have no rates of their own for each part of their model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import nn
+
+from headway.config import OptimizerConfig
+from headway.engine.task import ParamGroup
+from headway.errors import ConfigError
+
+_ELSEWHERE = (nn.Embedding, nn.EmbeddingBag, nn.RNNBase)
+"""Modules whose matrices are none to Muon: tables of rows, and the stacked gates of a recurrent layer."""
+
+
+def make_groups(
+    model: nn.Module, blocks: Sequence[nn.Module], optimizer: OptimizerConfig, *, lr: float
+) -> list[ParamGroup]:
+    """Return all that trains as `optimizer.name` wants it: in one group, or for Muon in two.
+
+    Muon takes the matrices and convolution kernels of the repeated blocks, and moves them as far as AdamW would at the
+    same rate. What is outside of the blocks (inputs, outputs, embeddings), norms and biases are AdamW's.
+    """
+    trained = {name: param for name, param in model.named_parameters() if param.requires_grad}
+    hidden = _hidden(blocks) if optimizer.name == "muon" else set()
+    matrices = {name: param for name, param in trained.items() if id(param) in hidden}
+    rest = {name: param for name, param in trained.items() if id(param) not in hidden}
+    groups = [
+        ParamGroup(
+            params=rest,
+            optimizer="adam" if optimizer.name == "adam" else "adamw",
+            lr=lr,
+            beta1=optimizer.beta1,
+            beta2=optimizer.beta2,
+            eps=optimizer.eps,
+            weight_decay=optimizer.weight_decay,
+        )
+    ]
+    if matrices:
+        decay = optimizer.weight_decay
+        muon = ParamGroup(params=matrices, optimizer="muon", lr=lr, weight_decay=decay, is_like_adamw=True)
+        groups.insert(0, muon)
+    return groups
+
+
+def _hidden(blocks: Sequence[nn.Module]) -> set[int]:
+    """Return the ids of the blocks' matrices and kernels that are more than one row or column."""
+    return {
+        id(param)
+        for block in blocks
+        for module in block.modules()
+        if not isinstance(module, _ELSEWHERE)
+        for param in module.parameters(recurse=False)
+        if param.requires_grad and param.ndim >= 2 and 1 < len(param) < param.numel()
+    }
+
+
+def refuse_other_optimizer(groups: Sequence[ParamGroup], optimizer: OptimizerConfig) -> None:
+    """Refuse groups of a recipe that leave out the optimizer the user has asked for."""
+    used = sorted({group.optimizer for group in groups if group.params})
+    # `adamw` is the default as well as a wish: a recipe may know better than the default.
+    if optimizer.name not in (*used, "adamw"):
+        raise ConfigError("engine/other-optimizer", name=optimizer.name, used=" ".join(used), instead=used[0])
