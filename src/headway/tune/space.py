@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headway.config import RunConfig
-from headway.machine import MachineReport
+from headway.machine import MachineReport, has_bf16
 from headway.plan import Plan
 from headway.tune.record import Settings, Skip, Value, key_of, settings_of
 
@@ -108,7 +108,7 @@ def _precisions(
         return (start.precision,)
     if plan.device == "cuda":
         gpus = [gpu for gpu in machine.gpus if gpu.physical in plan.gpus]
-        is_new = all(gpu.capability is not None and gpu.capability >= (8, 0) for gpu in gpus)
+        is_new = all(has_bf16(gpu) for gpu in gpus)
         return ("fp32", "bf16" if is_new else "fp16")
     words = set((_read_cpuinfo() if cpuinfo is None else cpuinfo).split())
     if not words & set(_BF16_UNITS):
