@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from headway.config import RunConfig
+from headway.config import RunConfig, layer_of
 from headway.machine import MachineReport, has_bf16
 from headway.plan import Plan
 from headway.tune.record import Settings, Skip, Value, key_of, settings_of
@@ -64,7 +64,7 @@ def make_space(
         else:
             found = _values(axis, plan, machine, start, skips, cpuinfo)
         typed = [key, "batch.accumulation", "batch.all_devices"] if axis == "micro_batch" else [key]
-        if any(origins.get(one, "").startswith(("command line", "environment")) for one in typed):
+        if any(layer_of(origins.get(one, "default")) in ("command line", "environment") for one in typed):
             skips.extend(_fixed(axis, found, start))
             found = (start.value(axis),)
         values[axis] = found

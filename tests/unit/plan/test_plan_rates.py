@@ -4,7 +4,7 @@ import itertools
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.machine.models import find_model, gemm_sources, gpu_models, parse_wanted
@@ -158,6 +158,7 @@ def test_driver_names_find_the_measured_card():
 CARD_NAMES = sorted(CARDS)
 
 
+@settings(deadline=None, max_examples=60)
 @given(
     name=st.sampled_from(CARD_NAMES),
     batch=st.integers(1, 16),
