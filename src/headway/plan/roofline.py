@@ -125,7 +125,7 @@ SUSTAINED = {
     "hopper": 0.83,
     "blackwell": 0.72,
     "cdna": 0.75,
-    "ascend": 0.75,
+    "ascend": 0.7,
 }
 """Share of the measured rate that the products of a training step keep up: long runs reach the power limit."""
 SUSTAINED_FP8 = 0.92
@@ -175,7 +175,7 @@ UNPACK, UNPACK_COMPILED = 16.0, 5.0
 """Bytes' worth of time to unpack one 4-bit weight, in every pass over it."""
 LINK, PCIE, NO_P2P = 0.7, 0.6, 0.5
 """Shares of a link's one-way rate that collectives reach; without peer access everything crosses the host."""
-NETWORK_GB_S = {"volta": 12.5, "ampere": 200.0, "hopper": 400.0, "blackwell": 400.0}
+NETWORK_GB_S = {"volta": 12.5, "ampere": 200.0, "hopper": 400.0, "blackwell": 400.0, "cdna": 200.0, "ascend": 200.0}
 """Rate a machine of eight has to the others, one way: one adapter of 100 Gb/s, eight of 200 and of 400."""
 NODE = 8
 REPLICA, STRAGGLE = 0.03, 0.01
