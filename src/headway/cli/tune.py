@@ -20,7 +20,7 @@ from headway.cli.shape import command, echo_json, option
 from headway.cli.source import load_words, split_source
 from headway.cli.train import prepare_data
 from headway.cli.tune_screen import ProbeScreen, show_result, show_space
-from headway.config import LoadedConfig, RunConfig, load_config
+from headway.config import LoadedConfig, RunConfig, load_config, redact
 from headway.errors import CheckError, HeadwayError, UsageError
 from headway.launch import Nursery, start_nursery
 from headway.machine import MachineReport, inspect_machine, read_mindspore, with_cpu, with_mindspore
@@ -230,4 +230,4 @@ class _Pen:
         section = loaded.config.model_dump(mode="json")["task"] if best.own else {}
         got |= {key: (section[key.removeprefix("task.")], value) for key, value in best.own}
         wrong += [f"{key}={is_now} ≠ {wanted}" for key, (is_now, wanted) in got.items() if is_now != wanted]
-        return ", ".join(dict.fromkeys(wrong))
+        return redact(", ".join(dict.fromkeys(wrong)))
