@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from headway.machine.models import GpuModel, find_model
+from headway.machine.models import find_model
 from headway.plan.decoder import Decoder
+from headway.plan.forecast import as_card
 from headway.plan.roofline import Card, Number, SpeedForecast, time_convnet, time_decoder
 from headway.plan.work import Work
 from plan_question import batch_of
@@ -21,27 +22,7 @@ def find_card(row: Row) -> Card | None:
     name = str(row.get("gpu") or "")
     name = re.sub(r"Grand Teton, ", "", name)
     model = find_model(name)
-    return to_card(model) if model else None
-
-
-def to_card(model: GpuModel) -> Card | None:
-    """Return what the roofline needs, where the data sheet says it."""
-    if model.tflops_half is None or model.bandwidth_gb_s is None:
-        return None
-    return Card(
-        name=model.name,
-        capability=model.compute_capability,
-        memory_bytes=model.memory_gib * (1 << 30),
-        tflops_half=model.tflops_half,
-        bandwidth_gb_s=model.bandwidth_gb_s,
-        tflops_tf32=model.tflops_tf32,
-        tflops_fp32=model.tflops_fp32,
-        tflops_fp8=model.tflops_fp8,
-        link_gb_s=model.link_gb_s,
-        pcie_gb_s=model.pcie_gb_s or 16.0,
-        p2p=model.p2p is not False,
-        power_w=model.power_w,
-    )
+    return as_card(model) if model else None
 
 
 def measured_step(row: Row, question: Work, ranks: int) -> float | None:
@@ -77,6 +58,8 @@ def ask_speed(row: Row) -> tuple[SpeedForecast, float]:
     if row["kind"] != "measured":
         raise InexpressibleError("not a measurement")
     source = row["source"]
+    if "power-limited" in row.get("notes", ""):
+        raise InexpressibleError("a power limit that is not stated")
     if "litgpt" in source or "peft" in source:
         raise InexpressibleError("samples of many lengths: their mean is not stated")
     if "modded-nanogpt" in source:
@@ -115,7 +98,7 @@ def ask_speed(row: Row) -> tuple[SpeedForecast, float]:
         )
     if forecast.model_flops / real > forecast.peak_flops:
         raise InexpressibleError("contradiction: more arithmetic than the card's peak")
-    if forecast.launch_s > 0.5 * forecast.math_s:
+    if forecast.launch_s > 0.8 * forecast.math_s:
         raise InexpressibleError("host-bound: a tiny model, and the speed of the host is not stated")
     return forecast, real
 

@@ -47,3 +47,25 @@ def test_a_search_with_its_range_test_changes_the_file_it_was_given(tmp_path):
     micro = found["changes"]["batch.per_device"]
     assert (tmp_path / "run.toml").read_text().startswith(text.replace("per_device = 1 ", f"per_device = {micro} "))
     assert "learning rate: range test" in done.stderr and done.stderr.count("learning rate: ") >= 2
+
+
+def test_a_new_file_keeps_the_whole_config_of_a_file_named_like_a_recipe(tmp_path):
+    # Issue 21: the origin was tested by its first letters, so `recipes/mine.yaml` counted as the recipe itself.
+    (tmp_path / "recipes").mkdir()
+    text = f"recipe: {TINY}\nbatch: {{total: 16, per_device: 1}}\ntrain: {{steps: 7}}\nlr: {{base: 0.03}}\nseed: 5\n"
+    (tmp_path / "recipes" / "mine.yaml").write_text(text)
+    fixed = ("train.compile=false", "train.activation_checkpoint=false", "parallel.workers=0", *SMALL)
+    asked = ("tune", "recipes/mine.yaml", *fixed, "--write-to", "tuned.yaml", "--budget", "30s", "--yes", "--json")
+    done = headway(tmp_path, *asked)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["written"] == "tuned.yaml"
+    before, after = (
+        json.loads(headway(tmp_path, "config", "show", name, *words, "--json").stdout)["config"]
+        for name, words in (("recipes/mine.yaml", fixed), ("tuned.yaml", ()))
+    )
+    assert (after["train"]["steps"], after["lr"]["base"], after["seed"]) == (7, 0.03, 5)
+    for key, value in found["changes"].items():
+        section, _, leaf = key.partition(".")
+        before[section][leaf] = value
+    assert after == before

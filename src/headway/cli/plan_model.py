@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -9,9 +10,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from headway.cli.check import show_notes
 from headway.cli.shape import echo_json
 from headway.errors import PlanError
-from headway.machine import MachineReport, find_machine, wished_devices
+from headway.machine import MachineReport, find_machine, has_bf16, wished_devices
 from headway.messages import say
 from headway.plan import list_holders
 from headway.plan.public import NamedForecast, find_named, foresee_named, largest_batch, other_ways, read_settings
@@ -25,7 +27,13 @@ def plan_model(name: str, words: Sequence[str], *, record: Path | None, wanted: 
     machine = find_machine(Path(), record=record, wanted=wanted)
     if wanted is not None:
         machine = replace(machine, gpus=wished_devices(wanted))
+    old = next((gpu for gpu in machine.gpus if has_bf16(gpu) is False), None)
+    if old is not None and not any(word.removeprefix("--").startswith("precision=") for word in words):
+        settings = replace(settings, precision="fp16")
     found = foresee_named(model, settings, machine)
+    if old is not None and settings.precision.startswith("bf16"):
+        facts = {"gpu": old.name or "GPU", "command": _with_fp16(name, words, record, wanted)}
+        show_notes([("warn", "plan/model-bf16-emulated", facts)], Console(stderr=True, highlight=False))
     if as_json:
         out = {**found.to_json(), "largest_batch": largest_batch(found, machine)}
         echo_json(out, indent=2)
@@ -33,6 +41,13 @@ def plan_model(name: str, words: Sequence[str], *, record: Path | None, wanted: 
         show_model(found, machine, Console(highlight=False))
     if found.verdict == "will-not-fit":
         raise _refuse(found, machine)
+
+
+def _with_fp16(name: str, words: Sequence[str], record: Path | None, wanted: str | None) -> str:
+    """Return the same command in fp16."""
+    place = ["--on", wanted] if wanted is not None else ["--machine", str(record)] if record is not None else []
+    kept = ["precision=fp16" if word.removeprefix("--").startswith("precision=") else word for word in words]
+    return shlex.join(["headway", "plan", "--model", name, *place, *kept])
 
 
 def show_model(found: NamedForecast, machine: MachineReport, console: Console) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from headway.cli.main import apply_config_language
-from headway.config import LoadedConfig, load_config
+from headway.config import LoadedConfig, Origin, load_config
 from headway.machine import other_python
 from headway.recipes import find_recipe
 
@@ -40,4 +40,8 @@ def _with_python(loaded: LoadedConfig) -> LoadedConfig:
     if python is None:
         return loaded
     config = loaded.config.model_copy(update={"env": loaded.config.env.model_copy(update={"python": python})})
-    return replace(loaded, config=config, origins={**loaded.origins, "env.python": "found beside this environment"})
+    return replace(
+        loaded,
+        config=config,
+        origins={**loaded.origins, "env.python": Origin("found beside this environment", "machine")},
+    )

@@ -20,7 +20,7 @@ from headway.cli.shape import command, echo_json, option
 from headway.cli.source import load_words, split_source
 from headway.cli.train import prepare_data
 from headway.cli.tune_screen import ProbeScreen, show_result, show_space
-from headway.config import LoadedConfig, load_config
+from headway.config import LoadedConfig, RunConfig, load_config, redact
 from headway.errors import CheckError, HeadwayError, UsageError
 from headway.launch import Nursery, start_nursery
 from headway.machine import MachineReport, inspect_machine, read_mindspore, with_cpu, with_mindspore
@@ -38,6 +38,7 @@ from headway.tune import (
     Value,
     compose,
     edit_file,
+    find_differences,
     list_changes,
     probe_plan,
     read_budget,
@@ -90,7 +91,8 @@ def tune(
     if dry_run:
         show_space(question.space(), Console(highlight=False))
         return
-    pen = _Pen(loaded=loaded, machine=machine, plan=plan, source=source, overrides=tuple(overrides))
+    written = load_config(source, recipe=find_recipe, overrides=overrides, environ=os.environ).config
+    pen = _Pen(loaded=loaded, written=written, machine=machine, plan=plan, source=source, overrides=tuple(overrides))
     target = target or (Path(source) if source is not None else None)
     if target is not None:
         pen.rehearse(target, question)
@@ -174,6 +176,8 @@ class _Pen:
     """Writes the winning values and makes sure that they read back as what was measured."""
 
     loaded: LoadedConfig
+    written: RunConfig
+    """The config as file, words and environment give it, before the machine had a say."""
     machine: MachineReport
     plan: Plan
     source: str | None
@@ -199,16 +203,17 @@ class _Pen:
             content, words = edit_file(target, changes, self.loaded.recipe), self.overrides
         else:
             content, words = compose(self.loaded, changes).encode("utf-8"), ()
-        write_checked(target, content, lambda path: self._find_fault(path, words, found))
+        write_checked(target, content, lambda path: self._find_fault(path, words, found, changes))
 
     def _is_source(self, target: Path) -> bool:
         return self.source is not None and target == Path(self.source)
 
-    def _find_fault(self, path: Path, words: tuple[str, ...], found: Tuned) -> str:
-        """Return in which way the file differs from what was measured, or nothing."""
+    def _find_fault(self, path: Path, words: tuple[str, ...], found: Tuned, changes: dict[str, Value]) -> str:
+        """Return how the file differs from what was measured or from what nobody meant to change; empty: not at all."""
         try:
             loaded = load_config(path, recipe=find_recipe, overrides=words, environ=os.environ)
-            plan = make_plan(loaded, self.machine, loaded.recipe)
+            wrong = find_differences(self.written, loaded.config, changes)
+            plan = make_plan(fit_preset(loaded, self.machine), self.machine, loaded.recipe)
         except HeadwayError as error:
             return error.text()
         best = found.best.settings
@@ -224,4 +229,5 @@ class _Pen:
         }
         section = loaded.config.model_dump(mode="json")["task"] if best.own else {}
         got |= {key: (section[key.removeprefix("task.")], value) for key, value in best.own}
-        return ", ".join(f"{key}={is_now} ≠ {wanted}" for key, (is_now, wanted) in got.items() if is_now != wanted)
+        wrong += [f"{key}={is_now} ≠ {wanted}" for key, (is_now, wanted) in got.items() if is_now != wanted]
+        return redact(", ".join(dict.fromkeys(wrong)))

@@ -9,6 +9,7 @@ from headway.config.edit import edit_config
 from headway.config.explain import Explained, explain, schema_json
 from headway.config.flat import flatten, write_word
 from headway.config.load import LoadedConfig, load_config
+from headway.config.origin import LAYERS, Layer, Origin, layer_of
 from headway.config.paths import PathText
 from headway.config.problems import ConfigErrors, Place, Problem
 from headway.config.recipe import Recipe, Situation
@@ -37,6 +38,7 @@ from headway.secret import Secret, find_secret, mask_secrets, redact, redact_wor
 
 __all__ = [
     "FORMS",
+    "LAYERS",
     "BatchConfig",
     "ConfigErrors",
     "Count",
@@ -47,9 +49,11 @@ __all__ = [
     "Finite",
     "GuardConfig",
     "LaunchConfig",
+    "Layer",
     "LoadedConfig",
     "LrConfig",
     "OptimizerConfig",
+    "Origin",
     "ParallelConfig",
     "PathText",
     "Place",
@@ -69,6 +73,7 @@ __all__ = [
     "explain",
     "find_secret",
     "flatten",
+    "layer_of",
     "load_config",
     "mask_secrets",
     "redact",

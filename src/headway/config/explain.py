@@ -118,6 +118,8 @@ def _take_other_names(schema: dict[str, Any], keys: Keys) -> None:
     for name in keys.groups.intersection(keys.sections):
         # A guide's table with the name of one of ours holds the guide's keys as well.
         _resolve(schema, _find_property(schema, name))["additionalProperties"] = True
+    for section in keys.sections:  # a section with nothing below it has its defaults
+        _resolve(schema, _find_property(schema, section))["type"] = ["object", "null"]
     schema["patternProperties"] = patterns
 
 

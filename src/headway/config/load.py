@@ -10,6 +10,7 @@ from headway.config.check import check_settings
 from headway.config.env import read_settings
 from headway.config.keys import Keys
 from headway.config.layers import Layers
+from headway.config.origin import Origin, origin_at
 from headway.config.problems import COMMAND_LINE, DEFAULT, Place, Problems
 from headway.config.read import read_config
 from headway.config.recipe import SIZED_PRESETS, Recipe
@@ -27,7 +28,7 @@ class LoadedConfig:
     config: RunConfig
     """`config.task` is an instance of the recipe's own section."""
     recipe: Recipe
-    origins: dict[str, str]
+    origins: dict[str, Origin]
     """Every dotted key to the layer that set it: `run.yaml:3:5`, `preset balanced`, `command line`, `default`."""
     warnings: tuple[tuple[str, dict[str, object]], ...] = ()
     """Message codes and facts of settings that have no effect."""
@@ -81,7 +82,9 @@ def load_config(
     return LoadedConfig(
         config=config,
         recipe=found,
-        origins={key: str(layers.settings[key].place if key in layers.settings else DEFAULT) for key in keys.values},
+        origins={
+            key: origin_at(layers.settings[key].place if key in layers.settings else DEFAULT) for key in keys.values
+        },
         warnings=(*_tell_notes(problems), *layers.warnings),
         guide_names={key: setting.alias for key, setting in layers.settings.items() if setting.alias},
     )

@@ -9,8 +9,10 @@ on stdin, an answer on stdout, so the planner never imports torch.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
+import sysconfig
 import time
 import traceback
 from collections.abc import Iterator, Mapping
@@ -28,6 +30,7 @@ from torch._subclasses.fake_tensor import (
     UnsupportedOperatorException,
 )
 
+import headway
 from headway.engine.ema import Ema
 from headway.engine.leash import end_with
 from headway.engine.optim import Muon, make_optimizers
@@ -210,7 +213,24 @@ def answer(question: Mapping[str, Any]) -> dict[str, Any]:
         where = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else "n/a"
         text = f"{type(error).__name__}: {error}"
         return {"schema": "trace/1", "trouble": "plan/trace-failed", "text": text, "where": where}
-    return {"schema": "trace/1", "torch": torch.__version__, "traces": traces}
+    return {"schema": "trace/1", "torch": torch.__version__, "traces": traces, "sources": own_sources()}
+
+
+def own_sources() -> dict[str, str]:
+    """Return the user's own modules that took part, as files with their digests: a kept answer holds for these only.
+
+    A recipe may import code from beside its folder; what is installed, and Headway itself, is known by its version.
+    """
+    installed = {Path(place).resolve() for place in (sysconfig.get_path("stdlib"), Path(headway.__file__).parent)}
+    found = {}
+    for module in list(sys.modules.values()):
+        path = Path(getattr(module, "__file__", None) or "")
+        if path.suffix != ".py" or {"site-packages", "dist-packages"} & set(path.parts) or not path.is_file():
+            continue
+        path = path.resolve()
+        if not any(path.is_relative_to(place) for place in installed):
+            found[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return found
 
 
 def main() -> None:

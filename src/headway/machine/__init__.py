@@ -22,7 +22,7 @@ from headway.machine.mindspore import (
     try_mindspore,
     with_mindspore,
 )
-from headway.machine.models import GpuModel, find_model, gpu_models
+from headway.machine.models import GpuModel, find_model, gemm_sources, gpu_models, has_bf16
 from headway.machine.nvml import NvmlDriver
 from headway.machine.record import Finding, Framework, Gpu, GpuHealth, GpuProcess, Level, MachineReport, Npu
 from headway.machine.recorded import gpus_of, judge_dump
@@ -65,8 +65,10 @@ __all__ = [
     "find_cpu",
     "find_machine",
     "find_model",
+    "gemm_sources",
     "gpu_models",
     "gpus_of",
+    "has_bf16",
     "has_devices",
     "inspect_machine",
     "is_free",

@@ -1,4 +1,4 @@
-"""GPUs by name: data-sheet facts of models that need not be here. The numbers are in models.json."""
+"""GPUs by name: data sheets, and measured rates beside them, of models that need not be here (models.json)."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ _STATED_SIZE = re.compile(r"-?\b(\d{1,3})-?g(?:i?b)?$")
 """Memory at the end of a wish: `80G`, `80GB`, `-24gib`."""
 _SIZE_SLACK = 0.1
 """Share by which the memory a framework sees may differ from the one a card is sold with."""
+BF16_SINCE = (8, 0)
+"""Compute capability from which bf16 runs on tensor cores (Ampere)."""
 _WANTED = re.compile(r"\s*(?:(\d{1,4})\s*[x×*]\s*)?(\S.*?)\s*")
 
 
@@ -50,14 +52,38 @@ class GpuModel:
     p2p: bool | None = None
     """Whether GPUs may read each other's memory over PCIe."""
     power_w: float | None = None
+    gemm_half: float | None = None
+    """TFLOPS that large matrix products were measured at, in the format of `tflops_half`."""
+    gemm_tf32: float | None = None
+    gemm_fp32: float | None = None
+    gemm_fp8: float | None = None
+    gemm_bf16: float | None = None
+    """The same in bf16 where the card has no units for it."""
+    gemm_source: str | None = None
+    """Key of the public source of these measurements (`gemm_sources`)."""
+    gemm_of: str | None = None
+    """The board that was measured, where it is another one with the same chip and power."""
+    gemm_caveat: str | None = None
+    """Why the measurement cannot be compared with those of other cards."""
     devices: int = 1
     """Devices a framework sees in one board; the numbers are of one of them."""
+
+    @property
+    def has_bridge(self) -> bool:
+        """Whether its link joins two boards only."""
+        return "pairs" in (self.link or "")
 
     @property
     def compute_capability(self) -> tuple[int, int] | None:
         """Return (9, 0) for `9.0`; none for other makers."""
         found = re.fullmatch(r"(\d+)\.(\d+)", self.capability or "")
         return (int(found[1]), int(found[2])) if found else None
+
+
+def gemm_sources() -> dict[str, str]:
+    """Return the addresses of the public measurements, by the key in `gemm_source`."""
+    data = json.loads(Path(__file__).with_name("models.json").read_text(encoding="utf-8"))
+    return dict(data["sources"])
 
 
 @cache
@@ -117,6 +143,14 @@ def find_model(name: str | None, memory_gib: float | None = None) -> GpuModel | 
         return (abs((size if size is not None else model.memory_gib) - model.memory_gib) // 4, apart)
 
     return min(same, key=distance)[0]
+
+
+def has_bf16(gpu: Gpu) -> bool | None:
+    """Return whether a GPU multiplies bf16 on its matrix units, by its capability or by its name; None: not known."""
+    if gpu.capability is not None:
+        return gpu.capability >= BF16_SINCE
+    model = find_model(gpu.name, gpu.total_bytes / (1 << 30) if gpu.total_bytes else None)
+    return model.bf16 if model else None
 
 
 def _words(name: str) -> list[str]:

@@ -263,6 +263,12 @@ TEXTS: dict[str, Text] = {
         en_hint="set train.precision=fp16",
         zh_hint="改为 train.precision=fp16",
     ),
+    "plan/model-bf16-emulated": Text(
+        en="{gpu} has no bf16 units: bf16 is emulated there and several times slower than fp16",
+        zh="{gpu} 没有 bf16 单元：bf16 只能模拟，比 fp16 慢数倍",
+        en_hint="{command}",
+        zh_hint="{command}",
+    ),
     "plan/min-over-rate": Text(
         en="the rate is to fall to {least} (lr.min), and it starts at {rate}",
         zh="学习率要降到 {least}（lr.min），但它一开始就只有 {rate}",
@@ -335,7 +341,9 @@ TEXTS: dict[str, Text] = {
     "plan/from-stretched": Text(
         en="measured here at other sizes ({num}), stretched", zh="由本机其他规模的测量（{num} 次）推算"
     ),
-    "plan/from-roofline": Text(en="data sheet, {mfu} of its peak", zh="按规格书推算，利用率 {mfu}"),
+    "plan/from-roofline": Text(
+        en="forecast from the card's rates, {mfu} of its peak", zh="按该卡的速率推算，为峰值的 {mfu}"
+    ),
     "plan/holder-weights": Text(en="weights", zh="权重"),
     "plan/holder-gradients": Text(en="gradients", zh="梯度"),
     "plan/holder-optimizer-state": Text(en="optimizer state", zh="优化器状态"),

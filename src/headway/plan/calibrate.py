@@ -74,7 +74,10 @@ def fingerprint(plan: Plan, config: RunConfig, machine: MachineReport) -> str:
         "threads": plan.threads if plan.device == "cpu" else 0,
         "workers": plan.workers,
     }
-    return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:24]
+    text = json.dumps(facts, sort_keys=True, default=str)
+    # A recipe's default says `~`, and a file written by `config show` the folder it stands for: the same steps.
+    text = text.replace('"~/', json.dumps(f"{Path.home()}/")[:-1])
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
 def machine_file(machine: MachineReport, place: Path | None = None) -> Path:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from headway.config import Recipe, RunConfig
-from headway.machine import Gpu, GpuModel, MachineReport, find_model, gpu_models
+from headway.machine import Gpu, GpuModel, MachineReport, find_model, gpu_models, has_bf16
 from headway.plan.decoder import Decoder
 from headway.plan.memory import CONTEXT_BYTES, MemoryForecast, Verdict, weigh_decoder
 from headway.plan.record import Plan
-from headway.plan.roofline import Card, Number, SpeedForecast, time_decoder, time_traced
+from headway.plan.roofline import Card, SpeedForecast, number_of, time_decoder, time_traced
 from headway.plan.tracing import Trace, stretch, weigh_trace
 from headway.plan.work import Work
 
@@ -147,8 +147,8 @@ def weigh(plan: Plan, config: RunConfig, model: Model) -> MemoryForecast:
 
 
 def hurry(plan: Plan, config: RunConfig, model: Model, card: Card) -> SpeedForecast:
-    """Return the time of one optimizer step by the card's data sheet."""
-    number: Number = "fp32" if plan.precision == "fp32" else "half"
+    """Return the time of one optimizer step by the card's measured rates and data sheet."""
+    number = number_of(plan.precision, card)
     if model.traces:
         trace = stretch(*model.traces, plan.micro_batch)
         return time_traced(
@@ -248,7 +248,14 @@ def as_card(model: GpuModel) -> Card | None:
         tflops_tf32=model.tflops_tf32,
         tflops_fp32=model.tflops_fp32,
         tflops_fp8=model.tflops_fp8,
+        gemm_half=model.gemm_half,
+        gemm_tf32=model.gemm_tf32,
+        gemm_fp32=model.gemm_fp32,
+        gemm_fp8=model.gemm_fp8,
+        gemm_bf16=model.gemm_bf16,
+        has_bf16=model.bf16,
         link_gb_s=model.link_gb_s,
+        has_bridge=model.has_bridge,
         pcie_gb_s=model.pcie_gb_s or 16.0,
         p2p=model.p2p is not False,
         power_w=model.power_w,
@@ -277,7 +284,9 @@ def imagine(
     Args:
         study: finds what is known of the model with other arithmetic; a trace holds for its own only.
     """
-    for changed, other, change in _changes(plan, config):
+    units = [has_bf16(gpu) for gpu in machine.gpus if gpu.physical in plan.gpus]
+    half: Literal["bf16", "fp16"] = "fp16" if False in units else "bf16"
+    for changed, other, change in _changes(plan, config, half):
         known: Model | None = model
         if model.traces and (other is not config or changed.precision != plan.precision):
             known = study(changed, other) if study is not None else None
@@ -285,7 +294,7 @@ def imagine(
             yield Variant(change=change, forecast=foresee(changed, other, machine, known), plan=changed)
 
 
-def _changes(plan: Plan, config: RunConfig) -> Iterator[tuple[Plan, RunConfig, str]]:
+def _changes(plan: Plan, config: RunConfig, half: Literal["bf16", "fp16"]) -> Iterator[tuple[Plan, RunConfig, str]]:
     each = plan.micro_batch * plan.accumulation
     for micro in (size for size in range(1, 2 * plan.micro_batch + 1) if each % size == 0):
         if micro != plan.micro_batch and micro in (plan.micro_batch // 4, plan.micro_batch // 2, plan.micro_batch * 2):
@@ -296,11 +305,10 @@ def _changes(plan: Plan, config: RunConfig) -> Iterator[tuple[Plan, RunConfig, s
     train = config.train.model_copy(update={"activation_checkpoint": not again})
     yield plan, config.model_copy(update={"train": train}), f"train.activation_checkpoint={str(not again).lower()}"
     if plan.gpus:
-        for kind in (one for one in _KINDS if one != plan.precision):
+        kinds: tuple[Literal["bf16", "fp16", "fp32"], ...] = (half, "fp32")
+        for kind in (one for one in kinds if one != plan.precision):
             yield replace(plan, precision=kind), config, f"train.precision={kind}"
 
-
-_KINDS: tuple[Literal["bf16", "fp32"], ...] = ("bf16", "fp32")
 
 CARDS = ("3090", "4090", "5090", "l40s", "a100-40gb", "a100", "h20", "h100", "h200")
 """What people compare, small to large."""

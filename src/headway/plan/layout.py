@@ -8,13 +8,10 @@ from typing import Literal
 
 from headway.config import ParallelConfig, RunConfig
 from headway.errors import PlanError
-from headway.machine import Gpu, MachineReport, pick_devices
+from headway.machine import Gpu, MachineReport, has_bf16, pick_devices
 from headway.plan.record import PlanWarning
 
 Precision = Literal["fp32", "bf16", "fp16"]
-
-_BF16 = (8, 0)
-"""Compute capability from which bf16 runs on tensor cores (Ampere)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +69,10 @@ def _choose_precision(wanted: Precision | Literal["auto"], gpus: Sequence[Gpu]) 
         raise PlanError("plan/fp16-on-cpu")
     if wanted != "auto":
         return wanted
-    if not gpus or any(gpu.capability is None for gpu in gpus):
+    known = [has_bf16(gpu) for gpu in gpus]
+    if not gpus or None in known:
         return "fp32"
-    return "bf16" if all(gpu.capability is not None and gpu.capability >= _BF16 for gpu in gpus) else "fp16"
+    return "bf16" if all(known) else "fp16"
 
 
 def _warn(
@@ -87,9 +85,9 @@ def _warn(
     elif threads * world_size > machine.cores:
         facts = {"ranks": str(world_size), "threads": str(threads), "cores": str(machine.cores)}
         warnings.append(PlanWarning(code="plan/threads-over-cores", facts=facts))
-    old = [gpu for gpu in gpus if gpu.capability is not None and gpu.capability < _BF16]
+    old = [gpu for gpu in gpus if has_bf16(gpu) is False]
     if precision == "bf16" and old:
-        major, minor = old[0].capability or (0, 0)
-        facts = {"gpu": old[0].name or "n/a", "capability": f"{major}.{minor}"}
+        capability = old[0].capability
+        facts = {"gpu": old[0].name or "n/a", "capability": ".".join(map(str, capability)) if capability else "n/a"}
         warnings.append(PlanWarning(code="plan/bf16-emulated", facts=facts))
     return warnings

@@ -15,7 +15,7 @@ from headway.plan.length import Length, resolve_length
 from headway.plan.record import Plan, PlanWarning
 from headway.plan.rows import list_rows
 from headway.plan.schedule import check_floor, choose_warmup, lr_factor
-from headway.plan.words import COMMAND_LAYER, FILE_LAYER, layer_of
+from headway.plan.words import COMMAND_LAYER, FILE_LAYER, rank_of
 from headway.plan.workers import share_workers
 
 
@@ -48,7 +48,7 @@ def make_plan(loaded: Loaded, machine: MachineReport, recipe: Recipe, *, before:
     layout = lay_out(config, machine, origins)
     tokens = recipe.tokens_per_sample(config.task) if recipe.tokens_per_sample else None
     in_epoch = recipe.train_samples(config.task) if recipe.train_samples else None
-    layers: Mapping[str, int] = {key: layer_of(origin) for key, origin in origins.items()}
+    layers: Mapping[str, int] = {key: rank_of(origin) for key, origin in origins.items()}
     asked, origins, layers = _share_out(config.batch, origins, layers, layout.world_size)
     wish = wish_batch(
         _drop_lowest(asked, layers),

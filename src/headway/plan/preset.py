@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from headway.config import LoadedConfig
+from headway.config import LoadedConfig, Origin
 from headway.errors import PlanError
 from headway.machine import MachineReport
 from headway.plan.forecast import SHARES, Model, foresee
 from headway.plan.make import make_plan
 from headway.plan.outlook import study_model
 from headway.plan.record import Plan
-from headway.plan.words import FILE_LAYER, layer_of
+from headway.plan.words import FILE_LAYER, rank_of
 
 _OWN = ("batch.per_device", "batch.all_devices", "batch.accumulation")
 """Who writes one of these has decided the micro-batch."""
@@ -45,13 +45,13 @@ def fit_preset(loaded: LoadedConfig, machine: MachineReport) -> LoadedConfig:
     if config.batch.total is None:
         changes["accumulation"] = max(1, each // micro)
     batch = config.batch.model_copy(update=changes)
-    origin = f"preset {config.preset}"
+    origin = Origin(f"preset {config.preset}", "preset")
     origins = {**loaded.origins, **{f"batch.{key}": origin for key, value in changes.items() if value is not None}}
     return replace(loaded, config=config.model_copy(update={"batch": batch}), origins=origins)
 
 
 def _is_decided(origins: Mapping[str, str]) -> bool:
-    return any(layer_of(origins.get(key, "default")) >= FILE_LAYER for key in _OWN)
+    return any(rank_of(origins.get(key, "default")) >= FILE_LAYER for key in _OWN)
 
 
 def largest_within(

@@ -11,7 +11,7 @@ from typing import Literal
 from headway.config import LrConfig
 from headway.errors import ConfigError
 from headway.plan.record import Plan
-from headway.plan.words import layer_of
+from headway.plan.words import rank_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ def _shape_at(samples: int, schedule: LrSchedule) -> float:
 def choose_warmup(lr: LrConfig, origins: Mapping[str, str], *, batch_samples: int) -> tuple[str, int]:
     """Return the key that says how long the rate rises, and that in samples; of two keys the higher layer decides."""
     keys = ("lr.warmup_steps", "lr.warmup_samples")
-    in_steps, in_samples = (layer_of(origins.get(key, "default")) for key in keys)
+    in_steps, in_samples = (rank_of(origins.get(key, "default")) for key in keys)
     if lr.warmup_steps is None or in_samples > in_steps:
         return keys[1], lr.warmup_samples
     return keys[0], lr.warmup_steps * batch_samples

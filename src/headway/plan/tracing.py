@@ -63,9 +63,16 @@ def find_trace(
     """Return kept traces of this model and step, or none."""
     place = _place(recipe, config, plan, micro_batches)
     try:
-        return _read(json.loads(place.read_text(encoding="utf-8")))
+        answer = json.loads(place.read_text(encoding="utf-8"))
+        return _read(answer) if _still_holds(answer) else None
     except (OSError, ValueError):
         return None
+
+
+def _still_holds(answer: Mapping[str, Any]) -> bool:
+    """Say whether the user's own code is what it was when the answer was made; OSError: a file has gone."""
+    sources: Mapping[str, str] = answer.get("sources", {})
+    return all(hashlib.sha256(Path(path).read_bytes()).hexdigest() == digest for path, digest in sources.items())
 
 
 def make_trace(

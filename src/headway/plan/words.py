@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import re
+
+from headway.config import LAYERS, layer_of
 from headway.messages import Language, say
 from headway.plan.record import PlanRow
 
-_LAYERS = ("default", "recipe", "preset", "file", "environment", "command line")
-FILE_LAYER = _LAYERS.index("file")
+FILE_LAYER = LAYERS.index("file")
 """From here up, somebody wrote the value for this run."""
-COMMAND_LAYER = _LAYERS.index("command line")
+COMMAND_LAYER = LAYERS.index("command line")
 """Somebody has just typed it."""
+_IN_FILE = re.compile(r":\d+:\d+$")
 
 
-def layer_of(origin: str) -> int:
-    """Return the rank of the layer an origin speaks of; what names a place is a file."""
-    for layer in ("default", "recipe", "preset", "environment", "command line"):
-        if origin == layer or origin.startswith(f"{layer} "):
-            return _LAYERS.index(layer)
-    return FILE_LAYER
+def rank_of(origin: str) -> int:
+    """Return the rank of the layer an origin belongs to."""
+    return LAYERS.index(layer_of(origin))
 
 
 def label_text(row: PlanRow, lang: Language | None = None) -> str:
@@ -34,6 +34,8 @@ def origin_text(row: PlanRow, lang: Language | None = None) -> str:
     """Return where the value came from."""
     if row.origin_code:
         return say(row.origin_code, lang, **row.facts)
+    if _IN_FILE.search(row.origin):  # a file may be called `preset a.yaml`
+        return row.origin
     layer, _, rest = row.origin.partition(" ")
     if row.origin.startswith("command line"):
         layer, rest = "command-line", row.origin.removeprefix("command line").strip()

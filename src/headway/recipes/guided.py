@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, TextIO
 
-from headway.config import LoadedConfig, RunConfig, flatten, load_config, write_word
+from headway.config import LoadedConfig, RunConfig, flatten, layer_of, load_config, write_word
 from headway.launch import die_with_parent
 from headway.machine import inspect_machine
 from headway.messages import say
@@ -208,7 +208,7 @@ def _names(wanted: Path) -> Iterator[Path]:
 
 def asks_for_steps(loaded: LoadedConfig) -> bool:
     """Say whether somebody counts the run's length in steps, and not the recipe alone."""
-    return loaded.config.train.steps is not None and not loaded.origins["train.steps"].startswith("recipe ")
+    return loaded.config.train.steps is not None and layer_of(loaded.origins["train.steps"]) != "recipe"
 
 
 def size_line(is_full: bool, size: str) -> str:

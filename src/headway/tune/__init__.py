@@ -10,6 +10,7 @@ from headway.tune.space import Space, make_space
 from headway.tune.write import (
     compose,
     edit_file,
+    find_differences,
     list_changes,
     refuse_unwritable,
     rehearse_changes,
@@ -36,6 +37,7 @@ __all__ = [
     "advise_rate",
     "compose",
     "edit_file",
+    "find_differences",
     "key_of",
     "list_changes",
     "make_space",

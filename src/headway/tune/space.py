@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from headway.config import RunConfig
-from headway.machine import MachineReport
+from headway.config import RunConfig, layer_of
+from headway.machine import MachineReport, has_bf16
 from headway.plan import Plan
 from headway.tune.record import Settings, Skip, Value, key_of, settings_of
 
@@ -64,7 +64,7 @@ def make_space(
         else:
             found = _values(axis, plan, machine, start, skips, cpuinfo)
         typed = [key, "batch.accumulation", "batch.all_devices"] if axis == "micro_batch" else [key]
-        if any(origins.get(one, "").startswith(("command line", "environment")) for one in typed):
+        if any(layer_of(origins.get(one, "default")) in ("command line", "environment") for one in typed):
             skips.extend(_fixed(axis, found, start))
             found = (start.value(axis),)
         values[axis] = found
@@ -108,7 +108,7 @@ def _precisions(
         return (start.precision,)
     if plan.device == "cuda":
         gpus = [gpu for gpu in machine.gpus if gpu.physical in plan.gpus]
-        is_new = all(gpu.capability is not None and gpu.capability >= (8, 0) for gpu in gpus)
+        is_new = all(has_bf16(gpu) for gpu in gpus)
         return ("fp32", "bf16" if is_new else "fp16")
     words = set((_read_cpuinfo() if cpuinfo is None else cpuinfo).split())
     if not words & set(_BF16_UNITS):

@@ -12,7 +12,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from headway.config import FORMS, LoadedConfig, Recipe, RunConfig, edit_config
+from headway.config import FORMS, LoadedConfig, Recipe, RunConfig, edit_config, flatten, layer_of, write_word
 from headway.errors import ConfigError, UsageError
 from headway.plan import Plan
 from headway.tune.record import Settings, Value, key_of
@@ -66,7 +66,7 @@ def compose(loaded: LoadedConfig, changes: Mapping[str, Value]) -> str:
     values = loaded.config.model_dump(mode="json")
     tree: dict[str, Any] = {"recipe": loaded.config.recipe}
     for key, origin in loaded.origins.items():
-        if origin == "default" or origin.startswith(("recipe", "preset")):
+        if layer_of(origin) not in ("file", "environment", "command line"):
             continue
         at: Any = values
         for word in key.split("."):
@@ -85,6 +85,14 @@ def _set(tree: dict[str, Any], words: list[str], value: Any) -> None:
     for word in words[:-1]:
         tree = tree.setdefault(word, {})
     tree[words[-1]] = value
+
+
+def find_differences(before: RunConfig, after: RunConfig, changes: Mapping[str, Value]) -> list[str]:
+    """Return every key that reads back otherwise than it was, or than the changes say: `lr.base=0.1 ≠ 0.02`."""
+    was, now = (flatten(one.model_dump(mode="json")) for one in (before, after))
+    wanted = {**was, **changes}
+    keys = [key for key in sorted({*wanted, *now}) if now.get(key) != wanted.get(key)]
+    return [f"{write_word(key, now.get(key))} ≠ {write_word('', wanted.get(key))[1:]}" for key in keys]
 
 
 def write_checked(path: Path, content: bytes, check: Callable[[Path], str]) -> None:

@@ -98,6 +98,7 @@ ODD_FILES = (
     "use_wandb: true\n",
     "preset: none\nname: none\nbatch: {total: none}\n",
     "parallel: {gpus: [0, 1]}\n",
+    "batch:\ntrain: ~\n",
 )
 
 

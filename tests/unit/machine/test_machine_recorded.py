@@ -224,6 +224,12 @@ def test_every_model_has_a_name_of_its_own_and_is_found_by_its_aliases():
         ("v100-32g", "Tesla V100 SXM2 32GB", 1),
         ("4xMI250X", "Instinct MI250X", 8),
         ("8x910B", "Ascend 910B (64GB)", 8),
+        ("8x910B3", "Ascend 910B (64GB)", 8),
+        ("8xAscend 910B2-64GB", "Ascend 910B (64GB)", 8),
+        ("8x910B4", "Ascend 910B4 (32GB)", 8),
+        ("8xH200-141G", "H200 SXM 141GB", 8),
+        ("1x4070 Ti Super", "GeForce RTX 4070 Ti SUPER 16GB", 1),
+        ("8xMI300X-192GB", "Instinct MI300X", 8),
     ],
 )
 def test_a_wish_may_state_the_memory_of_the_card(wish, name, devices):

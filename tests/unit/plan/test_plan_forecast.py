@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import hashlib
+import json
+from dataclasses import asdict, dataclass, replace
 
 import pytest
 
@@ -12,7 +14,7 @@ from headway.config import BatchConfig, EmaConfig, OptimizerConfig, Recipe, RunC
 from headway.errors import PlanError
 from headway.machine.models import make_gpus, parse_wanted
 from headway.messages.plan import TEXTS
-from headway.plan import find_card, foresee, imagine, know_model, list_holders, look_ahead, make_plan, speed_up
+from headway.plan import find_card, foresee, imagine, know_model, list_holders, look_ahead, make_plan, speed_up, tracing
 from headway.plan.forecast import CARDS, imagine_cards, kept_checkpoints, largest_micro_batch, trace_sizes
 from headway.plan.tracing import Trace, stretch, weigh_trace
 
@@ -205,3 +207,25 @@ def test_the_traced_sizes_bracket_the_plan():
     made, _ = planned(eight_h100())
     assert trace_sizes(made) == (4, 8)
     assert trace_sizes(replace(made, micro_batch=1)) == (1, 2)
+
+
+def test_a_kept_trace_holds_for_the_code_it_was_made_of_only(tmp_path, monkeypatch):
+    # Issue 21, item 5: a recipe may import code from beside its folder, which is no part of the key.
+    monkeypatch.setenv("HOME", str(tmp_path))
+    code = tmp_path / "beside.py"
+    code.write_text("width = 16\n")
+    made, _ = planned(eight_h100())
+    place = tracing._place("nanochat", {}, made, (4, 8))
+    place.parent.mkdir(parents=True, exist_ok=True)
+    digest = hashlib.sha256(code.read_bytes()).hexdigest()
+    kept = {"traces": [asdict(trace(4, 1000)), asdict(trace(8, 2000))], "sources": {str(code): digest}}
+    place.write_text(json.dumps(kept))
+
+    def found():
+        return tracing.find_trace("nanochat", {}, made, micro_batches=(4, 8))
+
+    assert [one.micro_batch for one in found()] == [4, 8]
+    code.write_text("width = 8192\n")
+    assert found() is None
+    code.unlink()
+    assert found() is None

@@ -73,7 +73,16 @@ def test_gpus_stand_in_the_plan_by_the_drivers_number_whatever_the_environment_h
 
 
 @pytest.mark.parametrize(
-    ("gpus", "precision"), [(two_v100(), "fp16"), (mixed(), "fp16"), ((gpu(0, capability=None),), "fp32")]
+    ("gpus", "precision"),
+    [
+        (two_v100(), "fp16"),
+        (mixed(), "fp16"),
+        (
+            (gpu(0, capability=None, name="AMD Instinct MI300X"),),
+            "bf16",
+        ),  # issue 21: known by its name, not planned fp32
+        ((gpu(0, capability=None, name="Unheard-of 9000"),), "fp32"),
+    ],
 )
 def test_precision_follows_the_weakest_gpu(gpus, precision):
     assert plan(machine(gpus)).precision == precision

@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from headway.cli.plan import plan
 from headway.errors import UsageError
@@ -119,3 +121,49 @@ def test_the_command_prints_a_forecast_and_tells_json(tmp_path, monkeypatch):
     data = json.loads(told.output)
     assert data["schema"] == "plan-model/1" and data["verdict"] == "fits" and data["largest_batch"] >= 8
     assert data["allocated_bytes"] == pytest.approx(sum(data["parts"].values()), abs=10)
+
+
+@pytest.mark.parametrize("card", ["T4", "V100-32G", "2080 Ti", "P40"])
+def test_a_card_without_bf16_is_planned_in_fp16_and_bf16_is_warned_about(card):
+    words = ["--model", "gpt2", "--on", f"2x{card}", "--json"]
+    usual, asked = (CliRunner().invoke(plan, [*words, *more]) for more in ((), ("precision=bf16",)))
+    assert usual.exit_code == asked.exit_code == 0
+    assert json.loads(usual.stdout)["precision"] == "fp16" and usual.stderr == ""
+    assert "plan/model-bf16-emulated" in asked.stderr and "precision=fp16" in asked.stderr
+    slower = json.loads(asked.stdout)["step_s"] / json.loads(usual.stdout)["step_s"]
+    assert slower > (2 if card != "P40" else 1.2)
+
+
+def test_cards_with_bf16_keep_it_whoever_made_them():
+    for card in ("8xMI300X", "8x910B", "1xA10", "8xH20"):
+        told = CliRunner().invoke(plan, ["--model", "gpt2", "--on", card, "--json"])
+        assert json.loads(told.stdout)["precision"] == "bf16" and told.stderr == ""
+
+
+def test_eight_bridged_cards_wait_for_each_other_as_they_do_over_pcie():
+    def step(card: str) -> float:
+        words = ["--model", "llama-3.2-1b", "--on", card, "--json"]
+        return json.loads(CliRunner().invoke(plan, words).stdout)["step_s"]
+
+    assert step("8xA100-PCIe") > 1.5 * step("8xA100")
+    assert step("2xA100-PCIe") < 1.2 * step("2xA100")
+
+
+@settings(deadline=None, max_examples=6)
+@given(
+    name=st.sampled_from(("gpt2", "qwen2.5-0.5b", "llama-3.1-8b", "mixtral-8x7b", "qwen2.5-72b")),
+    card=st.sampled_from(("1x4090", "8xH20", "8xA100-PCIe", "16xH100", "4xMI300X", "2xT4", "8x910B", "1xL4")),
+    batch=st.integers(1, 8),
+    seq=st.integers(64, 16384),
+    more=st.lists(
+        st.sampled_from(("method=lora", "method=qlora", "recompute=full", "strategy=fsdp", "precision=fp32")),
+        unique_by=lambda word: word.partition("=")[0],
+    ),
+)
+def test_asked_as_a_command_time_rises_with_batch_and_length(name, card, batch, seq, more):
+    def step(batch: int, seq: int) -> float:
+        words = ["--model", name, "--on", card, f"batch={batch}", f"seq={seq}", *more, "--json"]
+        return json.loads(CliRunner().invoke(plan, words).stdout)["step_s"]
+
+    now = step(batch, seq)
+    assert step(batch + 1, seq) >= now and step(batch, seq + 64) >= now

@@ -103,11 +103,11 @@ def test_eight_bits_help_a_wide_model_and_not_a_narrow_one():
     assert gain("gpt2-medium") < 1.1
 
 
-def test_older_attention_kernels_are_slower_on_a_newer_card_only():
+def test_older_attention_kernels_are_slower_over_long_rows():
     shape, work = DECODERS["llama-3.1-8b"], Work(micro_batch=1, seq_len=32768)
     older = replace(work, older_attention=True)
-    assert time_decoder(shape, older, H100).math_s > 1.2 * time_decoder(shape, work, H100).math_s
-    assert time_decoder(shape, older, RTX).math_s == time_decoder(shape, work, RTX).math_s
+    for card in (H100, RTX):
+        assert time_decoder(shape, older, card).math_s > 1.2 * time_decoder(shape, work, card).math_s
 
 
 def test_a_token_pays_only_for_the_experts_it_meets():

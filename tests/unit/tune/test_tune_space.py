@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from fakes.machines import machine
 from headway.config import load_config
 from headway.plan import make_plan
@@ -79,3 +81,14 @@ def test_half_precision_is_tried_where_the_device_has_it():
     assert recipe.tunable is not None and recipe.tunable(section, "cuda")["task.amp_level"] == ("O0", "O2")
     sunk = section.model_copy(update={"data_sink": True})
     assert set(recipe.tunable(sunk, "cpu")) == set()
+
+
+@pytest.mark.parametrize("name", ["environment.yaml", "command line.yaml", "environment X.yaml"])
+def test_values_of_a_file_may_move_whatever_the_file_is_called(tmp_path, name, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text("recipe: nanochat\nbatch: {per_device: 8, accumulation: 2}\nparallel: {workers: 1}\n")
+    loaded = load_config(Path(name), recipe=find_recipe)
+    plan = make_plan(loaded, machine(), loaded.recipe)
+    space = make_space(plan, loaded.config, machine(), loaded.origins, cpuinfo="")
+    assert len(space.values["micro_batch"]) > 1 and len(space.values["workers"]) > 1
+    assert "tune/skip-typed" not in {skip.code for skip in space.skips}

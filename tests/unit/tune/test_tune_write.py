@@ -7,13 +7,25 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fakes.machines import machine
-from headway.config import load_config
+from headway.config import ConfigErrors, dump_yaml, layer_of, load_config
 from headway.errors import ConfigError, UsageError
 from headway.plan import make_plan
+from headway.plan.calibrate import fingerprint
 from headway.recipes import find_recipe
-from headway.tune import compose, edit_file, list_changes, read_budget, refuse_unwritable, settings_of, write_checked
+from headway.tune import (
+    compose,
+    edit_file,
+    find_differences,
+    list_changes,
+    read_budget,
+    refuse_unwritable,
+    settings_of,
+    write_checked,
+)
 
 TEXT = """\
 # my run
@@ -133,3 +145,86 @@ def test_a_budget_is_read(text, seconds):
 def test_a_budget_that_is_none_is_refused(text):
     with pytest.raises(UsageError, match="tune/budget-unreadable"):
         read_budget(text)
+
+
+ODD_NAMES = (
+    "recipes/mine.yaml",
+    "recipe mine.yaml",
+    "preset-small.yaml",
+    "preset balanced.yaml",
+    "environment.yaml",
+    "environment HOME.yaml",
+    "command line.yaml",
+    "default.yaml",
+)
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_a_new_file_holds_all_that_somebody_set_whatever_the_old_one_is_called(tmp_path, name, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path(name).parent.mkdir(exist_ok=True)
+    Path(name).write_text("recipe: nanochat\ntask: {depth: 3}\nlr: {base: 0.5}\ntrain: {steps: 11}\n")
+    loaded = load_config(Path(name), recipe=find_recipe, overrides=["seed=7"])
+    Path("new.yaml").write_text(compose(loaded, {"batch.per_device": 4}))
+    again = load_config(Path("new.yaml"), recipe=find_recipe)
+    assert find_differences(loaded.config, again.config, {"batch.per_device": 4}) == []
+    assert (again.config.task.depth, again.config.lr.base, again.config.train.steps, again.config.seed) == (
+        3,
+        0.5,
+        11,
+        7,
+    )
+    layers = {key: layer_of(loaded.origins[key]) for key in ("lr.base", "seed", "save.keep_last", "batch.per_device")}
+    assert layers == {
+        "lr.base": "file",
+        "seed": "command line",
+        "save.keep_last": "default",
+        "batch.per_device": "recipe",
+    }
+
+
+def test_the_read_back_compares_every_key(tmp_path):
+    loaded = load_config(None, recipe=find_recipe, overrides=["recipe=nanochat", "lr.base=0.5", "task.depth=3"])
+    other = load_config(None, recipe=find_recipe, overrides=["recipe=nanochat", "lr.base=0.5", "batch.per_device=2"])
+    wrong = find_differences(loaded.config, other.config, {"batch.per_device": 2})
+    assert wrong == ["task.depth=4 ≠ 3"]
+    assert find_differences(loaded.config, loaded.config, {"train.compile": True}) == ["train.compile=false ≠ true"]
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "task.depth": st.integers(1, 12),
+            "lr.base": st.floats(1e-6, 1.0),
+            "train.steps": st.integers(1, 10**6),
+            "seed": st.integers(0, 2**31),
+            "optimizer.clip": st.floats(0.0, 10.0),
+            "name": st.text("abc 1:#'\"{}[]", min_size=1, max_size=12).filter(lambda text: text.strip() == text),
+            "save.keep_last": st.integers(1, 9),
+            "train.compile": st.booleans(),
+        },
+    ),
+    st.fixed_dictionaries({}, optional={"batch.per_device": st.integers(1, 64), "parallel.workers": st.integers(0, 8)}),
+    st.sampled_from(ODD_NAMES),
+)
+def test_a_written_file_changes_only_what_it_says(tmp_path_factory, values, changes, name):
+    place = tmp_path_factory.mktemp("written") / Path(name).name
+    first = load_config(None, recipe=find_recipe, overrides=["recipe=nanochat"])
+    place.write_text(compose(first, values), encoding="utf-8")
+    try:
+        loaded = load_config(place, recipe=find_recipe)
+    except ConfigErrors:
+        return  # a name that no run may have
+    tuned = place.with_name("tuned.yaml")
+    tuned.write_text(compose(loaded, changes), encoding="utf-8")
+    assert find_differences(loaded.config, load_config(tuned, recipe=find_recipe).config, changes) == []
+    shown = place.with_name("shown.yaml")
+    shown.write_text(dump_yaml(loaded.config, loaded.origins), encoding="utf-8")
+    again = load_config(shown, recipe=find_recipe)
+    home = {"task.data_dir": str(Path(loaded.config.task.data_dir).expanduser())}  # a default says `~`
+    assert find_differences(loaded.config, again.config, home) == []
+    before, after = (make_plan(one, machine(), one.recipe) for one in (loaded, again))
+    assert replace(before, rows=(), warnings=()) == replace(after, rows=(), warnings=())
+    assert fingerprint(before, loaded.config, machine()) == fingerprint(after, again.config, machine())

@@ -20,7 +20,7 @@ from headway.plan.decoder import Decoder, count_lora
 from headway.plan.forecast import find_card, gpu_room
 from headway.plan.known import DECODERS, find_decoder, find_vit, read_shape
 from headway.plan.memory import MemoryForecast, Verdict, weigh_decoder
-from headway.plan.roofline import Number, SpeedForecast, time_convnet, time_decoder
+from headway.plan.roofline import SpeedForecast, number_of, time_convnet, time_decoder
 from headway.plan.vision import EXAMPLES, walk_classifier
 from headway.plan.work import Adapter, Work
 
@@ -183,11 +183,11 @@ def foresee_named(model: NamedModel, settings: Settings, machine: MachineReport)
     if not gpus:
         raise UsageError("plan/model-needs-gpu", name=model.name)
     ranks, card = len(gpus), find_card(gpus[0])
-    number: Number = "fp32" if settings.precision == "fp32" else "half"
+    number = number_of(settings.precision, card)
     work = _work(model, settings, ranks)
     speed = None
     if model.shape is None:
-        tape = Tape(wide=2.0 if number == "half" else 1.0, softmax=1.0)
+        tape = Tape(wide=1.0 if number == "fp32" else 2.0, softmax=1.0)
         timed = walk_classifier(model.name, tape, settings.image, settings.image)
         params = trained = round(tape.params)
         memory = weigh_convnet(tape, work, ranks=ranks)

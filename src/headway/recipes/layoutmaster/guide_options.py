@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headway.config import LoadedConfig, flatten, write_word
+from headway.config import LoadedConfig, flatten, layer_of, write_word
 from headway.errors import UsageError
 from headway.recipes import guided
 from headway.recipes.layoutmaster.data import base_dir
@@ -75,7 +75,7 @@ def choose_words(config: Path, words: Sequence[str], *, is_full: bool) -> list[s
     kept = [
         write_word(key, values[key])
         for key, origin in loaded.origins.items()
-        if origin.startswith(f"{config}:") and key not in _OF_SIZE and _holds_here(key, loaded)
+        if layer_of(origin) == "file" and key not in _OF_SIZE and _holds_here(key, loaded)
     ]
     # The recipe's own length in steps is taken back where the file counts epochs.
     length = [] if loaded.config.train.epochs is None or guided.asks_for_steps(loaded) else ["train.steps=null"]

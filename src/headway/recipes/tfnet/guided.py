@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.checkpoint import export_ckpt, find_resumable, read_manifest
-from headway.config import LoadedConfig
+from headway.config import LoadedConfig, layer_of
 from headway.errors import CheckpointError, UsageError
 from headway.machine import inspect_machine, read_mindspore
 from headway.messages import hint, say
@@ -134,7 +134,7 @@ def _words(asked: Asked) -> list[str]:
 
 def _is_of_guide(origin: str) -> bool:
     """Say whether nobody but the guide's own file and preset, or no one at all, chose a value."""
-    return not origin.startswith(("environment", "command line"))
+    return layer_of(origin) not in ("environment", "command line")
 
 
 def _plain(loaded: LoadedConfig, key: str) -> str:

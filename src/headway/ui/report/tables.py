@@ -168,7 +168,7 @@ def list_config(facts: Facts) -> list[ConfigRow]:
             key=key,
             value=value if isinstance(value, str) else json.dumps(value, ensure_ascii=False),
             origin=_plan_words({"origin": facts.origins.get(key, "default")}, "origin", origin_text),
-            is_default=str(facts.origins.get(key, "default")).startswith("default"),
+            is_default=str(facts.origins.get(key, "default")) == "default",
         )
         for key, value in facts.config.items()
     ]
