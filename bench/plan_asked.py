@@ -118,6 +118,24 @@ def _time_error(row: Row, answer: dict[str, Any]) -> float | None:
     return None
 
 
+def score_rows(paths: list[Path], *, aside: bool = False, say: bool = False) -> dict[str, Score]:
+    """Ask every row of these files and return the scores, by set and by source and set.
+
+    Args:
+        aside: ask the rows that are set aside as well.
+        say: print each row.
+    """
+    scores: dict[str, Score] = defaultdict(Score)
+    lines = [line for path in paths for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    for row in map(json.loads, lines):
+        if row["set"] == "aside" and not aside:
+            continue
+        line = add_row(row, [scores[row["set"]], scores[f"{row['source']:28} {row['set']:5}"]])
+        if say:
+            print(line)
+    return scores
+
+
 def main() -> None:
     """Print every row, a table by source, and the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -125,32 +143,21 @@ def main() -> None:
     parser.add_argument("--open", action="store_true", help="leave the rows set aside unasked")
     parser.add_argument("--quiet", action="store_true", help="the last line only")
     options = parser.parse_args()
-    rows: list[Row] = [
-        json.loads(line)
-        for path in options.rows
-        for line in path.read_text(encoding="utf-8").splitlines()
-        if line.strip()
-    ]
-    every: dict[str, Score] = {"open": Score(), "aside": Score()}
-    by_source: dict[tuple[str, str], Score] = defaultdict(Score)
-    for row in rows:
-        if options.open and row["set"] == "aside":
-            continue
-        line = add_row(row, [every[row["set"]], by_source[row["source"], row["set"]]])
-        if not options.quiet:
-            print(line)
+    scores = score_rows(options.rows, aside=not options.open, say=not options.quiet)
+    by_set = {name: scores.pop(name, Score()).to_json() for name in ("open", "aside")}
     if not options.quiet:
-        print(f"\n{'source':28} set   rows memory  median    p90   bias  time  within 25 %  wrong")
-        for (source, which), score in sorted(by_source.items()):
+        print(f"\n{'source':28} set   rows memory  median    p90    bias  time  within 25 %  wrong")
+        for name, score in sorted(scores.items()):
             told = score.to_json()
             text = {key: "n/a" if value is None else value for key, value in told.items()}
             print(
-                f"{source:28} {which:5} {told['rows']:4} {told['memory_rows']:6} {text['median']:>7} {text['p90']:>6} "
-                f"{text['bias']:>6} {told['time_rows']:5} {text['time_within_25']:>12} {told['wrong_verdicts']:6}"
+                f"{name} {told['rows']:4} {told['memory_rows']:6} {text['median']:>7} {text['p90']:>6} "
+                f"{text['bias']:>7} {told['time_rows']:5} {text['time_within_25']:>12} {told['wrong_verdicts']:6}"
             )
-    last: dict[str, Any] = {**every["open"].to_json(), "sources": len({row["source"] for row in rows})}
+    sources = {name[:28].strip() for name in scores}
+    last: dict[str, Any] = {**by_set["open"], "sources": len(sources)}
     if not options.open:
-        last["aside"] = every["aside"].to_json()
+        last["aside"] = by_set["aside"]
     print(json.dumps(last))
 
 

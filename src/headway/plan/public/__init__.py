@@ -12,5 +12,16 @@ from headway.plan.public.model import (
     other_ways,
     read_settings,
 )
+from headway.plan.public.step import BITSANDBYTES, NF4
 
-__all__ = ["NamedForecast", "find_named", "foresee_named", "largest_batch", "list_words", "other_ways", "read_settings"]
+__all__ = [
+    "BITSANDBYTES",
+    "NF4",
+    "NamedForecast",
+    "find_named",
+    "foresee_named",
+    "largest_batch",
+    "list_words",
+    "other_ways",
+    "read_settings",
+]

@@ -15,9 +15,9 @@ from headway.plan.work import Adapter, Loss, Work
 
 _STATES = {"adamw": 8.0, "adamw-fused": 8.0, "adamw-8bit": 2.0, "lion": 4.0, "sgd": 4.0, "adafactor": 0.0}
 """Bytes of optimizer state for a weight in fp32."""
-_NF4 = 0.5 + 1 / 64 + 4 / (64 * 256)
+NF4 = 0.5 + 1 / 64 + 4 / (64 * 256)
 """Bytes of a 4-bit weight: one scale for 64 of them, itself in 8 bits."""
-_BITSANDBYTES = 0.36
+BITSANDBYTES = 0.36
 """Bytes a 4-bit weight of litgpt takes beside that: calibrated on its published rows, the cause is not established. The
 other stacks need no such constant: what their tables show above the packed weights is fp32 embeddings."""
 _LINEARS = {
@@ -238,8 +238,8 @@ def _frozen(settings: Settings) -> dict[str, Any]:
     if settings.method != "qlora":
         return {}
     if settings.codebase == "litgpt":
-        return {"frozen_bytes": _NF4 + _BITSANDBYTES, "packed_inputs": True}
-    return {"frozen_bytes": _NF4} | ({"table_bytes": 4.0, "stream_bytes": 4.0} if _upcasts(settings) else {})
+        return {"frozen_bytes": NF4 + BITSANDBYTES, "packed_inputs": True}
+    return {"frozen_bytes": NF4} | ({"table_bytes": 4.0, "stream_bytes": 4.0} if _upcasts(settings) else {})
 
 
 def _adapter(shape: Decoder, settings: Settings) -> Adapter:
