@@ -72,9 +72,8 @@ def measure(wanted: str, params: float) -> dict[str, float]:
     assert model is not None
     print(f"{model.params / 1e9:.2f} billion parameters, micro-batch {plan.micro_batch}, {wanted}")
     print(f"trace           {trace_s:6.2f} s ({cpu_s:.2f} s of processor time), child at most {rss / 1e9:.2f} GB")
-    print(
-        f"kept trace      {cached_s:6.3f} s in this process, {(kept := command([*words, '--trace'], wanted)):.2f} s as a command"
-    )
+    kept = command([*words, "--trace"], wanted)
+    print(f"kept trace      {cached_s:6.3f} s in this process, {kept:.2f} s as a command")
     print(f"formula         {formula_s:6.3f} s in this process, {formula_command_s:.2f} s as a command")
     return {
         "params": model.params,
