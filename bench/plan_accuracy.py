@@ -4,6 +4,9 @@ Each row of the file is asked as a question of the built-in families; rows that 
 are also given for two halves of the rows, split by a hash of their id: rates of the roofline were fitted on the half
 `fit` alone, the terms of the memory formulas come from the models' code and were checked on both.
 
+Questions are built in code here, with knobs of the formulas. What a user can ask, as a command line, is scored by
+`plan_asked.py`; its figures are in the last line too, as `asked`.
+
     python bench/plan_accuracy.py --rows FILE [--quiet]
 """
 
@@ -18,8 +21,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from headway.plan.roofline import scale_step
+from plan_asked import score_rows
 from plan_rows import GIB, InexpressibleError, Question, Row, ask, measured_bytes
 from plan_speed import ask_speed, find_card
+
+ASKED = Path(__file__).parent / "rows" / "asked.jsonl"
 
 
 def half_of(row: Row) -> str:
@@ -208,6 +214,7 @@ def main() -> None:
                 **verdicts,
                 **speed.summary("speed_"),
                 **scaling,
+                "asked": score_rows([ASKED])["open"].to_json(),
             }
         )
     )

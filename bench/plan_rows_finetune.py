@@ -7,13 +7,12 @@ from dataclasses import replace
 
 from headway.plan.decoder import Decoder
 from headway.plan.memory import weigh_loading
+from headway.plan.public import BITSANDBYTES, NF4
 from headway.plan.work import Adapter, Work
 from plan_question import InexpressibleError, Question, Row, batch_of, question_of
 
-NF4, NF4_DOUBLE = 0.5 + 4 / 64, 0.5 + 1 / 64 + 4 / (64 * 256)
-"""Bytes of a 4-bit weight with an fp32 scale for 64, and with those scales in 8 bits."""
-BITSANDBYTES = 0.36
-"""What a bitsandbytes weight holds beside its packed bytes: calibrated, the cause is not established."""
+NF4_SINGLE = 0.5 + 4 / 64
+"""Bytes of a 4-bit weight with an fp32 scale for 64; the planner's own number has those scales in 8 bits."""
 LADDER = (
     "baseline",
     "packed",
@@ -47,9 +46,9 @@ def ask_litgpt(row: Row, shape: Decoder) -> Question:
         return question_of(row, shape, work)
     frozen = None
     if "nf4-dq" in method:
-        frozen = NF4_DOUBLE + BITSANDBYTES
-    elif "nf4" in method or method == "qlora":
         frozen = NF4 + BITSANDBYTES
+    elif "nf4" in method or method == "qlora":
+        frozen = NF4_SINGLE + BITSANDBYTES
     trained = row.get("trainable_params")
     if method.startswith("adapter"):
         v2 = method.startswith("adapter_v2")
@@ -119,5 +118,5 @@ def ask_torchtune(row: Row, shape: Decoder) -> Question:
     widths = {"q": shape.q_width, "k": shape.kv_width, "v": shape.kv_width, "o": shape.hidden}
     count = sum(rank * (shape.hidden + widths[name]) for name in targets) * shape.layers
     adapter = Adapter(params=count, inputs=targets, dropout=True)
-    frozen = NF4_DOUBLE if "qlora" in method else None
+    frozen = NF4 if "qlora" in method else None
     return question_of(row, shape, replace(work, adapter=adapter, frozen_bytes=frozen))

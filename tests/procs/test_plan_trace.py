@@ -10,9 +10,11 @@ from dataclasses import fields, replace
 
 import pytest
 import torch
+from click.testing import CliRunner
 from torch.profiler import ProfilerActivity, profile
 
 from fakes.machines import four_4090, machine
+from headway.cli.plan import plan as plan_command
 from headway.config import load_config
 from headway.engine.ema import Ema
 from headway.engine.optim import make_optimizers
@@ -138,3 +140,24 @@ def test_a_peak_that_moves_with_the_batch_is_not_stretched_into_another(tmp_path
     small, large = (Trace(**{name: traces[size][name] for name in known}) for size in (1, 8))
     middle = weigh_trace(stretch(small, large, 4), replace(plan, world_size=1, strategy="single"))
     assert middle.allocated_bytes == pytest.approx(traces[4]["peak_bytes"], rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "words", [("train.precision=bf16",), ("train.activation_checkpoint=true", "optimizer.name=adamw")]
+)
+def test_formula_and_trace_of_a_gpu_plan_agree_and_a_kept_trace_changes_no_answer(tmp_path, monkeypatch, words):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+    def ask(how: str) -> dict:
+        sizes = ("task.depth=6", "task.max_seq_len=1024", "task.vocab_size=8192", "batch.per_device=16")
+        shown = CliRunner().invoke(plan_command, ["nanochat", *sizes, *words, "--on", "2xH100", how, "--json"])
+        assert shown.exit_code == 0, shown.output
+        return json.loads(shown.stdout)["forecast"]
+
+    formula, trace = ask("--no-trace"), ask("--trace")
+    assert (formula["source"], trace["source"]) == ("formula", "trace")
+    assert formula["allocated_bytes"] == pytest.approx(trace["allocated_bytes"], rel=0.05)
+    assert formula["step_s"] == trace["step_s"]
+    assert ask("--no-trace") == formula  # the trace is kept by now
+    assert formula["least_bytes"] < formula["used_bytes"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -16,7 +16,15 @@ from headway.errors import PlanError
 from headway.machine import MachineReport, find_machine, has_bf16, wished_devices
 from headway.messages import say
 from headway.plan import list_holders
-from headway.plan.public import NamedForecast, find_named, foresee_named, largest_batch, other_ways, read_settings
+from headway.plan.public import (
+    NamedForecast,
+    find_named,
+    foresee_named,
+    largest_batch,
+    list_words,
+    other_ways,
+    read_settings,
+)
 from headway.units import count, duration, short, size
 
 
@@ -92,12 +100,7 @@ def _rows(found: NamedForecast, machine: MachineReport) -> Iterator[tuple[str, s
     trained = say("plan/script-trained", num=short(found.trained), optimizers=chosen.optimizer)
     yield say("plan/row-script-params"), short(found.params), trained
     yield say("plan/row-script-ranks"), str(ranks), found.device
-    skipped = {"batch", "accumulation", "optimizer", "seq" if found.model.is_vision else "image"}
-    skipped |= {"method"} if found.model.is_vision else set()
-    skipped |= {"recompute"} if found.model.shape is None else set()
-    skipped |= {"rank", "targets"} if chosen.method == "full" else set()
-    skipped |= {"strategy"} if ranks == 1 else set()
-    step = " ".join(f"{key}={value}" for key, value in asdict(chosen).items() if key not in skipped)
+    step = " ".join(list_words(found))
     yield say("plan/row-model-step"), step, ""
     samples = chosen.batch * chosen.accumulation * ranks
     yield say("plan/row-script-batch"), count(samples), f"{chosen.batch} × {chosen.accumulation} × {ranks}"

@@ -357,6 +357,7 @@ TEXTS: dict[str, Text] = {
     "plan/holder-batch": Text(en="batch", zh="批次数据"),
     "plan/holder-workspace": Text(en="workspace", zh="工作区"),
     "plan/holder-shard": Text(en="shard", zh="分片"),
+    "plan/holder-communication-buffers": Text(en="communication buffers", zh="通信缓冲区"),
     "plan/holder-buckets": Text(en="DDP buckets", zh="DDP 通信桶"),
     "plan/holder-outside": Text(en="context, allocator, communication", zh="上下文、分配器与通信"),
     "plan/holders-title": Text(en="who holds it", zh="内存去向"),
@@ -443,9 +444,11 @@ TEXTS: dict[str, Text] = {
     ),
     "plan/help-model": Text(
         en="plan a public model by its name or its config.json; settings are batch, accumulation, seq or image, "
-        "precision, optimizer, method, rank, targets, recompute, strategy",
+        "precision, optimizer, method, rank, targets, frozen, recompute, strategy (or zero=1|2|3), tensor, compile, "
+        "loss, attention, lengths, stack",
         zh="按名字或 config.json 规划公开的模型；设置有 batch、accumulation、seq 或 image、precision、optimizer、"
-        "method、rank、targets、recompute、strategy",
+        "method、rank、targets、frozen、recompute、strategy（或 zero=1|2|3）、tensor、compile、loss、"
+        "attention、lengths、stack",
     ),
     "plan/help-probe": Text(
         en="time a few real steps here first; the plan then tells time by them",

@@ -41,6 +41,8 @@ class Decoder:
     """Queries, keys and values come from one matrix: keeping the values keeps all three."""
     rotary: bool = True
     """Queries and keys are turned, which makes copies of them."""
+    wide_rotary: bool = False
+    """The rotary tables have the residual stream's type, and queries and keys take it on until attention casts them."""
     expand_kv: bool = False
     """Shared key and value heads are copied out to every query head before attention."""
     experts: int = 0
@@ -49,6 +51,8 @@ class Decoder:
     """Experts a token goes to."""
     mixed_values: bool = False
     """Values are mixed with embedded ones by trained weights, and so kept before the mixing too."""
+    narrow_loss: bool = False
+    """Its public code computes the loss in the type of the logits; autocast alone makes that fp32."""
     more_params: int = 0
     """Weights beside the blocks and the two embeddings (value embeddings, position tables)."""
 
@@ -189,7 +193,10 @@ def _keep_attention(shape: Decoder, work: Work, q: float, kv: float) -> Iterator
         # The values are a view of the one matrix product, so its whole result stays beside the rotated copies.
         yield "qkv product", (q + kv) * one
     if shape.qk_norm:
-        yield "queries and keys before their norm", (q + kv) * one
+        yield (
+            "queries and keys before their norm",
+            (q + kv) * ((work.stream_bytes or one) if shape.wide_rotary else one),
+        )
     if shape.mixed_values:
         yield "values before the mixing", kv * one
     yield "attention output", q * one
@@ -211,20 +218,40 @@ def _keep_mlp(shape: Decoder, work: Work, ffn: float) -> Iterator[tuple[str, flo
         yield "down's input", ffn * one
 
 
+def backward_bytes(shape: Decoder, work: Work) -> float:
+    """Return the bytes a token takes for gradients inside a block's MLP, its widest part."""
+    wide = 3 if shape.mlp == "swiglu" else 2
+    return wide * shape.ffn / work.tensor * work.compute_bytes * (shape.active if shape.experts else 1)
+
+
 def logit_bytes(shape: Decoder, work: Work) -> float:
     """Return the bytes a token takes between the last norm and the loss, at the start of backward."""
     vocab = shape.vocab / work.tensor
     if work.loss == "chunked":
         # Compute-type logits of all chunks; gradient and fp32 copies of one chunk at a time.
         return vocab * (work.compute_bytes * (1 + 1 / _CHUNKS) + (4 if work.compiled else 12) / _CHUNKS)
+    if work.loss == "cut":
+        # The gradient of the last norm's output; of the logits, a piece that does not grow with the tokens.
+        return float(shape.hidden * 4)
     if work.loss == "fused":
         # Compute-type logits, overwritten by their gradient, and what softmax needs of a block in fp32.
         return vocab * (work.compute_bytes + 1)
     if work.fused_kernels:
         # Megatron: bf16 logits, fp32 softmax kept, and its gradient in place.
         return vocab * (work.compute_bytes + 4)
+    if work.narrow_loss and shape.narrow_loss:
+        # Logits, those shifted by a token, log-softmax and its gradient, all in the compute type.
+        return vocab * 4 * work.compute_bytes
     # fp32 copy, log-softmax, its gradient; the compute-type logits are gone by then.
     return vocab * (16 if shape.softcap else 12)
+
+
+def logit_copies(shape: Decoder, work: Work) -> float:
+    """Return the bytes of one logit that somebody holds beside what the loss takes of it."""
+    if not shape.narrow_loss or not work.logit_copies:
+        return work.logit_copies
+    # What is returned, and shifted, stays in the compute type.
+    return 0.0 if work.narrow_loss else work.compute_bytes
 
 
 def block_flops(shape: Decoder, seq_len: int, *, window: int | None = None) -> float:

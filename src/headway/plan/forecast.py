@@ -1,6 +1,7 @@
 """The forecast of one plan: memory of a rank, whether its devices have it, time, and what else would fit.
 
-A trace of the real step is used where one was made; otherwise the decoder formula, where the recipe tells its shape.
+Memory comes from a trace of the real step where one was asked for, otherwise from the decoder formula, where the recipe
+tells its shape. Time comes from the formula wherever there is one: it knows compiled blocks and each product's width.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ SOURCES: tuple[Literal["trace", "formula"], ...] = ("trace", "formula")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """What a forecast knows of the model: traces of two micro-batches, or a shape."""
+    """What a forecast knows of the model: traces of two micro-batches, a shape, or both."""
 
     traces: tuple[Trace, Trace] | None = None
     shape: Decoder | None = None
@@ -73,6 +74,7 @@ class Forecast:
             "parts": {name: round(size) for name, size in self.memory.parts.items()},
             "moment": self.memory.moment,
             "allocated_bytes": round(self.memory.allocated_bytes),
+            "least_bytes": round(self.least_bytes),
             "used_bytes": round(self.used_bytes),
             "device_bytes": round(self.device_bytes),
             "verdict": self.verdict,
@@ -85,12 +87,13 @@ class Forecast:
 
 def know_model(recipe: Recipe, config: RunConfig, traces: Sequence[Trace] | None) -> Model | None:
     """Return what is known of the model, or nothing: no trace was made and the recipe tells no shape."""
-    if traces is not None and len(traces) == 2:
-        return Model(traces=(traces[0], traces[1]))
+    pair = (traces[0], traces[1]) if traces is not None and len(traces) == 2 else None
     if recipe.shape is None:
-        return None
+        return Model(traces=pair) if pair else None
+    if config.train.compile:
+        pair = None  # a trace runs eagerly, and would keep what a compiled block does not
     words = dict(recipe.shape(config.task))
-    return Model(logit_tokens=words.pop("logit_tokens", None), shape=Decoder(**words))
+    return Model(traces=pair, logit_tokens=words.pop("logit_tokens", None), shape=Decoder(**words))
 
 
 def trace_sizes(plan: Plan) -> tuple[int, int]:
@@ -149,7 +152,8 @@ def weigh(plan: Plan, config: RunConfig, model: Model) -> MemoryForecast:
 def hurry(plan: Plan, config: RunConfig, model: Model, card: Card) -> SpeedForecast:
     """Return the time of one optimizer step by the card's measured rates and data sheet."""
     number = number_of(plan.precision, card)
-    if model.traces:
+    if model.shape is None:
+        assert model.traces is not None
         trace = stretch(*model.traces, plan.micro_batch)
         return time_traced(
             card,
@@ -161,7 +165,6 @@ def hurry(plan: Plan, config: RunConfig, model: Model, card: Card) -> SpeedForec
             trained=trace.trained_bytes,
             plan=(plan.micro_batch, plan.accumulation, plan.world_size, plan.strategy == "fsdp"),
         )
-    assert model.shape is not None
     work = describe_work(plan, config, model)
     return time_decoder(
         model.shape, replace(work, accumulation=plan.accumulation), card, ranks=plan.world_size, number=number

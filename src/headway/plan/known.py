@@ -25,6 +25,10 @@ def _gpt2(layers: int, hidden: int, heads: int, vocab: int = 50257) -> Decoder:
     )
 
 
+def _mpt(layers: int, hidden: int, heads: int) -> Decoder:
+    return _neox(layers, hidden, heads, 50432, parallel=False, tied=True, one_qkv=True, rotary=False)
+
+
 DECODERS: dict[str, Decoder] = {
     "llama-7b": _llama(32, 4096, 32, 32, 11008, 32000),
     "llama-13b": _llama(40, 5120, 40, 40, 13824, 32000),
@@ -53,11 +57,13 @@ DECODERS: dict[str, Decoder] = {
     "smollm2-135m": _llama(30, 576, 9, 3, 1536, 49152, tied=True),
     "smollm2-360m": _llama(32, 960, 15, 5, 2560, 49152, tied=True),
     "smollm2-1.7b": _llama(24, 2048, 32, 32, 8192, 49152, tied=True),
+    "qwen-1.8b": _llama(24, 2048, 16, 16, 5504, 151936, narrow_loss=True),
+    "qwen-72b": _llama(80, 8192, 64, 64, 24576, 152064, narrow_loss=True),
     "qwen1.5-0.5b": _llama(24, 1024, 16, 16, 2816, 151936, tied=True),
     "qwen1.5-1.8b": _llama(24, 2048, 16, 16, 5504, 151936),
     "qwen1.5-7b": _llama(32, 4096, 32, 32, 11008, 151936),
-    "qwen-7b": _llama(32, 4096, 32, 32, 11008, 151936),
-    "qwen-14b": _llama(40, 5120, 40, 40, 13696, 152064),
+    "qwen-7b": _llama(32, 4096, 32, 32, 11008, 151936, narrow_loss=True),
+    "qwen-14b": _llama(40, 5120, 40, 40, 13696, 152064, narrow_loss=True),
     "qwen2-0.5b": _llama(24, 896, 14, 2, 4864, 151936, tied=True),
     "qwen2-1.5b": _llama(28, 1536, 12, 2, 8960, 151936, tied=True),
     "qwen2-7b": _llama(28, 3584, 28, 4, 18944, 152064),
@@ -130,6 +136,15 @@ DECODERS: dict[str, Decoder] = {
     "gpt3-6.7b": _gpt2(32, 4096, 32),
     "gpt3-13b": _gpt2(40, 5120, 40),
     "gpt3-175b": _gpt2(96, 12288, 96),
+    "mpt-125m": _mpt(12, 768, 12),
+    "mpt-350m": _mpt(24, 1024, 16),
+    "mpt-760m": _mpt(24, 1536, 12),
+    "mpt-1b": _mpt(24, 2048, 16),
+    "mpt-3b": _mpt(32, 2560, 20),
+    "mpt-7b": _mpt(32, 4096, 32),
+    "mpt-13b": _mpt(40, 5120, 40),
+    "mpt-30b": _mpt(48, 7168, 56),
+    "mpt-70b": _mpt(80, 8192, 64),
     "opt-125m": _gpt2(12, 768, 12, vocab=50272),
     "opt-1.3b": _gpt2(24, 2048, 32, vocab=50272),
     "opt-2.7b": _gpt2(32, 2560, 32, vocab=50272),

@@ -6,17 +6,22 @@ for them (`reserved`), and what the driver shows (`used`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from headway.plan.decoder import Decoder, changed_bytes, keep_in_block, logit_bytes
+from headway.plan.decoder import Decoder, backward_bytes, changed_bytes, keep_in_block, logit_bytes, logit_copies
 from headway.plan.work import Work
 
 Verdict = Literal["fits", "tight", "will-not-fit"]
 
 FRAGMENTATION = 1.06
 """Reserved over allocated (measured rows with steps of one shape: 1.02 to 1.10)."""
+VARIED_FIXED, VARIED_LENGTHS = 1.02, 2.0
+"""The same where samples have many lengths: of what stays, and of what grows with the tokens. Blocks that fit one
+length do not fit a longer one, and are kept (PyTorch 2.1, published: 1.6 to 3.3)."""
+MOVING = ("activations", "logits-and-loss")
+"""Holders that grow with the tokens."""
 CONTEXT_BYTES = 0.6e9
 """What a process takes before its first tensor: context, kernels, cuBLAS and cuDNN handles."""
 COMMUNICATION_BYTES = 0.4e9
@@ -36,6 +41,11 @@ class MemoryForecast:
     moment: str
     """When the peak is: `load`, `backward` (its start), `step` (the optimizer's) or `validation`."""
     ranks: int = 1
+    fragments: float = FRAGMENTATION
+    """Reserved over allocated."""
+    context_bytes: float = CONTEXT_BYTES
+    varied: bool = False
+    """Whether samples have many lengths."""
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -46,21 +56,28 @@ class MemoryForecast:
     @property
     def reserved_bytes(self) -> float:
         """What the caching allocator holds."""
-        return self.allocated_bytes * FRAGMENTATION
+        if not self.varied:
+            return self.allocated_bytes * self.fragments
+        moving = sum(self.parts.get(name, 0.0) for name in MOVING)
+        return (self.allocated_bytes - moving) * VARIED_FIXED + moving * VARIED_LENGTHS
 
     @property
     def used_bytes(self) -> float:
         """What the driver shows."""
         more = COMMUNICATION_BYTES if self.ranks > 1 else 0.0
-        return self.reserved_bytes + CONTEXT_BYTES + more
+        return self.reserved_bytes + self.context_bytes + more
+
+    @property
+    def least_bytes(self) -> float:
+        """What a rank cannot do without: its tensors and the context, nothing for fragments."""
+        return min(self.used_bytes, self.allocated_bytes + CONTEXT_BYTES)
 
     def judge(self, device_bytes: float) -> Verdict:
         """Say whether a device of this size is enough."""
         if self.used_bytes <= TIGHT * device_bytes:
             return "fits"
         # Reserved memory can be given back when it gets short; tensors cannot.
-        needed = self.allocated_bytes + CONTEXT_BYTES
-        return "tight" if needed <= device_bytes else "will-not-fit"
+        return "tight" if self.least_bytes <= device_bytes else "will-not-fit"
 
 
 def weigh_decoder(shape: Decoder, work: Work, *, params: int | None = None, ranks: int = 1) -> MemoryForecast:
@@ -70,21 +87,45 @@ def weigh_decoder(shape: Decoder, work: Work, *, params: int | None = None, rank
         params: all weights, where somebody has counted them; none: from the shape.
     """
     held, trained = _count_weights(shape, work, params)
+    each = logit_bytes(shape, work) + logit_copies(shape, work) * shape.vocab / work.tensor
+    logits = each * min(work.tokens, work.logit_tokens or work.tokens)
+    moments = [
+        peak_of(
+            replace(work, cast_weights=work.cast_weights and "logits-and-loss" in kept),
+            weights=held,
+            trained=trained,
+            kept=kept,
+            gathered=_gathered(shape, work),
+            with_states=_count_states(shape, work, trained),
+            ranks=ranks,
+        )
+        for kept in _kept(shape, work, logits)
+    ]
+    return max(moments, key=lambda one: one.allocated_bytes)
+
+
+def _kept(shape: Decoder, work: Work, logits: float) -> Iterator[dict[str, float]]:
+    """Yield activations and logits at the moments that can be the peak of backward: its start, and a block's own."""
     block = sum(size for _, size in keep_in_block(shape, work)) * work.tokens
     blocks = shape.layers / work.pipeline
-    kept = _kept_blocks(shape, work, block, blocks) * work.in_flight + changed_bytes(shape, work) * blocks
-    each = logit_bytes(shape, work) + work.logit_copies * shape.vocab / work.tensor
-    logits = each * min(work.tokens, work.logit_tokens or work.tokens)
     stream = shape.hidden * work.compute_bytes * work.tokens * 2
-    return peak_of(
-        work,
-        weights=held,
-        trained=trained,
-        kept={"activations": kept + stream, "logits-and-loss": logits},
-        gathered=_gathered(shape, work),
-        with_states=_count_states(shape, work, trained),
-        ranks=ranks,
-    )
+    changed = changed_bytes(shape, work) * blocks
+    kept = _kept_blocks(shape, work, block, blocks) * work.in_flight + changed + stream
+    if work.recompute not in ("full", "offload"):
+        yield {"activations": kept, "logits-and-loss": logits}
+        return
+    # A recomputed block stands beside the gradients of its widest part.
+    again = block + backward_bytes(shape, work) * work.tokens
+    if work.holds_logits:
+        yield {"activations": kept + again, "logits-and-loss": logits}
+    elif work.adapter is None and not work.logit_copies and work.logit_tokens is None:
+        # Published peaks of plain loops that train every weight show both: gradients of the head and of the block,
+        # whole before they are added or cut, take the place the logits leave.
+        yield {"activations": kept + block, "logits-and-loss": logits}
+    else:
+        # It exists when the logits are gone, and with them autocast's copies of the weights.
+        yield {"activations": kept, "logits-and-loss": logits}
+        yield {"activations": kept + again}
 
 
 def peak_of(
@@ -112,6 +153,7 @@ def peak_of(
     states = 0.0 if work.host_states else stated * (work.state_bytes + work.master_bytes)
     always = {
         "weights": weights / work.shard_weights,
+        "communication-buffers": work.bucket_params * work.grad_bytes,
         "optimizer-state": states,
         "moving-average": trained * work.average_bytes / work.shard_states,
         "gathered-weights": gathered,
@@ -120,7 +162,13 @@ def peak_of(
     casts = {"weights-in-compute-type": weights / work.weight_bytes * work.compute_bytes} if work.cast_weights else {}
     stay = grads + buckets if work.accumulation > 1 or buckets else 0.0
     backward = {**always, **casts, "gradients": 0.0 if work.step_in_backward else stay, **kept}
-    step = {**always, "gradients": 0.0 if work.step_in_backward else grads + buckets}
+    step = {
+        **always,
+        "gradients": 0.0 if work.step_in_backward else grads + buckets,
+        "temporaries": 0.0
+        if work.step_in_backward or work.host_states
+        else min(stated, work.step_params or stated) * work.step_bytes,
+    }
     at_step = sum(step.values()) > sum(backward.values())
     parts = step if at_step else backward
     return MemoryForecast(
@@ -173,8 +221,9 @@ def _count_weights(shape: Decoder, work: Work, params: int | None) -> tuple[floa
     # Embeddings are looked up, not multiplied: they stay in 16 bits when linears are packed into 4.
     table = shape.vocab * shape.hidden * (1 if shape.tied else 2) / work.tensor
     packed = work.frozen_bytes if work.frozen_bytes is not None else work.weight_bytes
-    frozen = (whole - table) * packed + table * max(packed, work.compute_bytes)
-    return frozen + work.adapter.params * work.weight_bytes, work.adapter.params
+    frozen = (whole - table) * packed + table * max(packed, work.table_bytes or work.compute_bytes)
+    own = work.weight_bytes if work.adapter_bytes is None else work.adapter_bytes
+    return frozen + work.adapter.params * own, work.adapter.params
 
 
 def _expert_tensor(work: Work) -> int:
@@ -195,14 +244,16 @@ def _count_states(shape: Decoder, work: Work, trained: float) -> float:
 
 
 def _kept_blocks(shape: Decoder, work: Work, block: float, blocks: float) -> float:
-    """Return the bytes of activations over all blocks at the start of backward."""
-    stream = shape.hidden * work.compute_bytes * work.tokens / (work.tensor if work.sequence_parallel else 1)
+    """Return the bytes of activations over all blocks at the start of backward, without a block that is recomputed."""
+    # Autocast leaves the residual stream in fp32, and a checkpoint keeps it as it comes.
+    wide = work.stream_bytes or work.compute_bytes
+    stream = shape.hidden * wide * work.tokens / (work.tensor if work.sequence_parallel else 1)
     if work.recompute == "none":
         return block * blocks
     if work.recompute == "offload":
-        return block + 2 * stream
+        return 2 * stream
     if work.recompute == "full":
-        return stream * blocks + block
+        return stream * blocks
     # Selective (torchtitan's "op"): attention's own and every second matrix product stay.
     one = work.compute_bytes * work.tokens
     products = (shape.q_width * 2 + shape.kv_width + shape.hidden * 2 + shape.ffn * 1) * one
@@ -213,5 +264,8 @@ def _gathered(shape: Decoder, work: Work) -> float:
     """Return the bytes of whole weights alive at a time under FSDP: this block, the next, and the embeddings."""
     if work.shard_weights == 1:
         return 0.0
+    if work.live_params is not None:
+        # Counted as they are stored: packed weights in 16-bit numbers of four.
+        return min(work.live_params, shape.params / work.tensor) * work.compute_bytes
     kind = work.frozen_bytes if work.adapter and work.frozen_bytes else work.compute_bytes
     return (2 * shape.block_params + shape.vocab * shape.hidden) / work.tensor * kind

@@ -84,11 +84,16 @@ def _time_json(told: dict[str, Any], seen: Seen | None) -> dict[str, Any]:
 
 
 def study_model(plan: Plan, config: RunConfig, machine: MachineReport, recipe: Recipe, *, trace: bool) -> Model | None:
-    """Return what is known of the model: a kept trace, a new one if wanted, else the recipe's own shape, else nothing.
+    """Return what is known of the model: a trace (kept, or new if wanted), the recipe's own shape, both, or nothing.
+
+    A recipe that tells its shape is traced only where that is wanted: the words of a command decide which answer it
+    gives, never what an earlier one has left behind.
 
     Raises:
         PlanError: a new trace was wanted and could not be made.
     """
+    if recipe.shape is not None and not trace:
+        return know_model(recipe, config, None)
     values, sizes = config.model_dump(mode="json"), trace_sizes(plan)
     traces = find_trace(config.recipe, values, plan, micro_batches=sizes)
     if traces is None and trace:
@@ -104,9 +109,9 @@ def has_trace(plan: Plan, config: RunConfig) -> bool:
 
 def _rows(plan: Plan, config: RunConfig, forecast: Forecast, seen: Seen | None) -> Iterator[PlanRow]:
     origin = f"plan/from-{forecast.source}"
-    used = size(forecast.used_bytes)
-    if forecast.verdict == "tight":  # between what it cannot do without and what it would like
-        used = f"{size(forecast.least_bytes)} – {used}"
+    least, used = size(forecast.least_bytes), size(forecast.used_bytes)
+    if plan.gpus and least != used:  # between what it cannot do without and what it would like
+        used = f"{least} – {used}"
     yield make_row(
         "memory",
         "",

@@ -230,8 +230,8 @@ def _typical(card: Card) -> float:
 
 def number_of(precision: str, card: Card | None) -> Number:
     """Return how a card computes the products of a precision (`bf16`, `fp16`, `fp32`, …)."""
-    if precision == "fp32":
-        return "fp32"
+    if precision in ("fp32", "fp8"):
+        return "fp32" if precision == "fp32" else "fp8"
     return "emulated" if precision.startswith("bf16") and card is not None and not card.has_bf16 else "half"
 
 

@@ -7,8 +7,9 @@ from typing import Literal
 
 Recompute = Literal["none", "selective", "full", "offload"]
 """Activations kept for backward: all, matrix products only, one a block, or none (they go to the host)."""
-Loss = Literal["fused", "whole", "chunked"]
-"""How logits become a loss: inside a compiled graph, all at once in fp32, or a chunk at a time."""
+Loss = Literal["fused", "whole", "chunked", "cut"]
+"""How logits become a loss: inside a compiled graph, all at once in fp32, a chunk at a time, or so that they never
+exist together (Liger's linear cross entropy, cut cross entropy)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +58,21 @@ class Work:
     grad_bytes: float = 4.0
     state_bytes: float = 8.0
     """Optimizer state of one weight: 8 for Adam in fp32, 4 for momentum or Adam in bf16, 2 for 8-bit Adam."""
+    step_bytes: float = 0.0
+    """Of one weight whose state a rank keeps, for the length of the update only: the root of the second moments that
+    foreach Adam writes out, or DeepSpeed's gradients in fp32."""
+    step_params: float | None = None
+    """Weights that the update takes at a time; none: all."""
+    bucket_params: float = 0.0
+    """Weights whose gradients, or weights, DeepSpeed's communication buffers hold at once."""
+    live_params: float | None = None
+    """Weights that sharded layers keep together at a time (DeepSpeed's ZeRO-3); none: two blocks and the embeddings."""
     frozen_bytes: float | None = None
     """Of one frozen weight, when it is stored otherwise: 0.5625 for nf4."""
+    table_bytes: float | None = None
+    """Of one frozen weight of the embeddings beside packed linears; none: `compute_bytes`."""
+    adapter_bytes: float | None = None
+    """Of one weight of an adapter; none: `weight_bytes`."""
     packed_inputs: bool = False
     """Products with packed frozen weights keep their input, though nothing needs it (bitsandbytes of 2024)."""
     cast_weights: bool = False
@@ -89,10 +103,14 @@ class Work:
     recompute: Recompute = "none"
     compiled: bool = False
     loss: Loss = "whole"
+    narrow_loss: bool = False
+    """No autocast casts the logits to fp32, so a model that does not either has its loss in 16 bits."""
     logit_tokens: int | None = None
     """Tokens whose logits exist at one time, where the loss is cut and recomputed; none: all."""
     logit_copies: float = 0.0
     """Bytes of one logit beside what its loss takes: gradients in 8 bits, a second fp32 copy."""
+    holds_logits: bool = False
+    """The loop holds what the model returned, its logits too, while blocks are recomputed."""
     average_bytes: float = 0.0
     """Of one weight in a moving average."""
     flash: bool = True

@@ -79,7 +79,7 @@ def test_a_plan_that_fits_gets_rows_of_memory_time_and_disk():
 
 
 def test_a_plan_that_does_not_fit_is_refused_with_those_that_do():
-    made, loaded = planned(two_4090(), per_device=32)
+    made, loaded = planned(two_4090(), per_device=16)
     with pytest.raises(PlanError) as refused:
         look_ahead(made, loaded, two_4090(), recipe())
     assert refused.value.code == "plan/does-not-fit"

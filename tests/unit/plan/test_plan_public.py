@@ -116,7 +116,7 @@ def test_the_command_prints_a_forecast_and_tells_json(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shown = CliRunner().invoke(plan, ["--model", "gpt2", "batch=8", "seq=1024", "--on", "1x4090"])
     assert shown.exit_code == 0, shown.output
-    assert "124M" in shown.output and "fits" in shown.output and "method=lora" in shown.output
+    assert "124M" in shown.output and "fits" in shown.output and "method=qlora" in shown.output
     told = CliRunner().invoke(plan, ["--model", "gpt2", "batch=8", "--on", "1x4090", "--json"])
     data = json.loads(told.output)
     assert data["schema"] == "plan-model/1" and data["verdict"] == "fits" and data["largest_batch"] >= 8

@@ -8,8 +8,20 @@ from headway.plan.public.model import (
     find_named,
     foresee_named,
     largest_batch,
+    list_words,
     other_ways,
     read_settings,
 )
+from headway.plan.public.step import BITSANDBYTES, NF4
 
-__all__ = ["NamedForecast", "find_named", "foresee_named", "largest_batch", "other_ways", "read_settings"]
+__all__ = [
+    "BITSANDBYTES",
+    "NF4",
+    "NamedForecast",
+    "find_named",
+    "foresee_named",
+    "largest_batch",
+    "list_words",
+    "other_ways",
+    "read_settings",
+]

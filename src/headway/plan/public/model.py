@@ -11,49 +11,26 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 from headway.errors import UsageError
 from headway.machine import MachineReport
 from headway.plan.convnet import Tape, weigh_convnet
-from headway.plan.decoder import Decoder, count_lora
+from headway.plan.decoder import Decoder
 from headway.plan.forecast import find_card, gpu_room
 from headway.plan.known import DECODERS, find_decoder, find_vit, read_shape
 from headway.plan.memory import MemoryForecast, Verdict, weigh_decoder
+from headway.plan.public.step import Settings, describe_step, weigh_outside
 from headway.plan.roofline import SpeedForecast, number_of, time_convnet, time_decoder
 from headway.plan.vision import EXAMPLES, walk_classifier
-from headway.plan.work import Adapter, Work
 
-_STATES = {"adamw": 8.0, "adamw-8bit": 2.0, "lion": 4.0, "sgd": 4.0, "adafactor": 0.0}
-"""Bytes of optimizer state for a weight in fp32."""
-_NF4 = 0.5 + 1 / 64 + 4 / (64 * 256)
-"""Bytes of a 4-bit weight: one scale for 64 of them, itself in 8 bits."""
-_LINEARS = {"all": ("q", "k", "v", "o", "gate", "up", "down"), "qv": ("q", "v")}
-_LANGUAGE = ("seq", "method", "rank", "targets")
+_LANGUAGE = ("seq", "method", "rank", "targets", "frozen", "tensor", "loss", "lengths", "stack")
 """Settings without a meaning where samples are images."""
+_BLOCKS = ("recompute", "attention", "compile")
+"""Settings without a meaning where there are no blocks of a transformer."""
+_RARE = ("frozen", "tensor", "compile", "loss", "attention", "lengths")
+"""Settings that are shown only where somebody has set them."""
 _MOST = 1 << 16
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """How the model is trained; each name is a word of the command line."""
-
-    batch: int = 1
-    """Samples a GPU takes at a time."""
-    accumulation: int = 1
-    seq: int = 2048
-    """Tokens of a sample."""
-    image: int = 224
-    """Side of an image in pixels."""
-    precision: Literal["bf16", "fp16", "bf16-pure", "fp32"] = "bf16"
-    """16 bits by autocast over fp32 weights, everything in bf16, or everything in fp32."""
-    optimizer: Literal["adamw", "adamw-8bit", "lion", "sgd", "adafactor"] = "adamw"
-    method: Literal["full", "lora", "qlora"] = "full"
-    rank: int = 16
-    targets: Literal["all", "qv"] = "all"
-    """Linear layers that get an adapter."""
-    recompute: Literal["none", "selective", "full"] = "none"
-    strategy: Literal["ddp", "zero1", "zero2", "zero3", "fsdp"] = "ddp"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,14 +74,17 @@ class NamedForecast:
             "schema": "plan-model/1",
             "model": self.model.name,
             **asdict(self.settings),
+            "stack": self.settings.codebase,
             "params": self.params,
             "trained": self.trained,
             "ranks": self.ranks,
             "device": self.device,
             "verdict": self.verdict,
+            "least_bytes": round(self.memory.least_bytes),
             "used_bytes": round(self.memory.used_bytes),
             "device_bytes": round(self.device_bytes),
             "allocated_bytes": round(self.memory.allocated_bytes),
+            "reserved_bytes": round(self.memory.reserved_bytes),
             "parts": {name: round(held) for name, held in self.memory.parts.items() if held},
             "moment": self.memory.moment,
             "step_s": speed.step_s if speed else None,
@@ -152,18 +132,23 @@ def read_settings(words: Sequence[str], model: NamedModel) -> Settings:
     Raises:
         UsageError: a key that has no meaning for this model, or a value that is none of its own.
     """
-    hints = get_type_hints(Settings)
-    foreign = {*(_LANGUAGE if model.is_vision else ("image",)), *(("recompute",) if model.shape is None else ())}
+    hints, foreign = get_type_hints(Settings), _foreign(model)
     allowed = [one.name for one in fields(Settings) if one.name not in foreign]
     given: dict[str, Any] = {}
     for word in words:
         key, is_pair, value = word.removeprefix("--").partition("=")
+        if key == "zero" and value in ("1", "2", "3"):
+            key, value = "strategy", f"zero{value}"
         if not is_pair or key not in allowed:
             raise UsageError("plan/model-odd-key", word=word, known=", ".join(allowed))
         if hints[key] is int:
             if not re.fullmatch(r"[1-9][0-9]{0,5}", value):
                 raise UsageError("plan/model-odd-value", key=key, value=value, choices="1 … 999999")
             given[key] = int(value)
+        elif hints[key] is bool:
+            if value not in ("true", "false"):
+                raise UsageError("plan/model-odd-value", key=key, value=value, choices="true, false")
+            given[key] = value == "true"
         else:
             if value not in get_args(hints[key]):
                 raise UsageError("plan/model-odd-value", key=key, value=value, choices=", ".join(get_args(hints[key])))
@@ -171,6 +156,22 @@ def read_settings(words: Sequence[str], model: NamedModel) -> Settings:
     if model.patch is not None and "image" not in given and (found := find_vit(model.name.lower())):
         given["image"] = found[2]
     return Settings(**given)
+
+
+def _foreign(model: NamedModel) -> set[str]:
+    """Return the settings that have no meaning for a model."""
+    return {*(_LANGUAGE if model.is_vision else ("image",)), *(_BLOCKS if model.shape is None else ())}
+
+
+def list_words(found: NamedForecast) -> list[str]:
+    """Return the step as words of the command line: what a reader wants to see said, and what somebody has changed."""
+    chosen, plain = found.settings, Settings()
+    skipped = {"batch", "accumulation", "optimizer", *_foreign(found.model)}
+    skipped |= {"rank", "targets"} if chosen.method == "full" else set()
+    skipped |= {"strategy"} if found.ranks == 1 and not chosen.is_deepspeed else set()
+    skipped |= {name for name in _RARE if getattr(chosen, name) == getattr(plain, name)}
+    values = {**asdict(chosen), "stack": chosen.codebase}
+    return [f"{key}={str(value).lower()}" for key, value in values.items() if key not in skipped]
 
 
 def foresee_named(model: NamedModel, settings: Settings, machine: MachineReport) -> NamedForecast:
@@ -183,10 +184,13 @@ def foresee_named(model: NamedModel, settings: Settings, machine: MachineReport)
     if not gpus:
         raise UsageError("plan/model-needs-gpu", name=model.name)
     ranks, card = len(gpus), find_card(gpus[0])
+    if ranks % settings.tensor:
+        choices = ", ".join(str(ways) for ways in range(1, min(ranks, 64) + 1) if ranks % ways == 0)
+        raise UsageError("plan/model-odd-value", key="tensor", value=settings.tensor, choices=choices)
     number = number_of(settings.precision, card)
-    work = _work(model, settings, ranks)
+    shape, work = describe_step(settings, shape=model.shape, patch=model.patch, ranks=ranks)
     speed = None
-    if model.shape is None:
+    if shape is None:
         tape = Tape(wide=1.0 if number == "fp32" else 2.0, softmax=1.0)
         timed = walk_classifier(model.name, tape, settings.image, settings.image)
         params = trained = round(tape.params)
@@ -194,11 +198,11 @@ def foresee_named(model: NamedModel, settings: Settings, machine: MachineReport)
         if card is not None and timed:
             speed = time_convnet(tape, work, card, ranks=ranks, number=number)
     else:
-        params = model.shape.params
+        params = shape.params
         trained = work.adapter.params if work.adapter else params
-        memory = weigh_decoder(model.shape, work, ranks=ranks)
+        memory = weigh_outside(settings, weigh_decoder(shape, work, ranks=ranks))
         if card is not None:
-            speed = time_decoder(model.shape, work, card, ranks=ranks, number=number)
+            speed = time_decoder(shape, work, card, ranks=ranks, number=number)
     return NamedForecast(
         model=model,
         settings=settings,
@@ -226,13 +230,17 @@ def other_ways(found: NamedForecast, machine: MachineReport) -> Iterator[tuple[s
     """Yield changes that take less memory, as words of the command line, and how each would do."""
     now = asdict(found.settings)
     is_language = not found.model.is_vision
-    changes: list[dict[str, str]] = [{"optimizer": "adamw-8bit"}, {"precision": "bf16-pure"}]
+    changes: list[dict[str, str]] = [
+        {"optimizer": "adamw-fused"},
+        {"optimizer": "adamw-8bit"},
+        {"precision": "bf16-pure"},
+    ]
     if found.ranks > 1:
         changes += [{"strategy": "zero2"}, {"strategy": "fsdp"}]
     if found.model.shape is not None:
         changes += [{"recompute": "full"}]
     if is_language:
-        changes += [{"method": "lora"}, {"method": "qlora"}, {"method": "qlora", "recompute": "full"}]
+        changes += [{"loss": "cut"}, {"method": "lora"}, {"method": "qlora"}, {"method": "qlora", "recompute": "full"}]
     if found.ranks > 1 and is_language:
         changes += [{"strategy": "fsdp", "recompute": "full"}]
     seen: list[dict[str, str]] = []
@@ -244,38 +252,3 @@ def other_ways(found: NamedForecast, machine: MachineReport) -> Iterator[tuple[s
         other = foresee_named(found.model, Settings(**{**now, **change}), machine)
         if other.memory.used_bytes < 0.98 * found.memory.used_bytes:
             yield " ".join(f"{key}={value}" for key, value in change.items()), other
-
-
-def _work(model: NamedModel, settings: Settings, ranks: int) -> Work:
-    """Return one rank's step: eager PyTorch, flash attention, whole logits."""
-    pure, mixed = settings.precision == "bf16-pure", settings.precision in ("bf16", "fp16")
-    whole = settings.method == "full"
-    grads = 2.0 if pure else 4.0
-    cut = {"zero1": (1, 1, ranks), "zero2": (1, ranks, ranks), "zero3": (ranks,) * 3, "fsdp": (ranks,) * 3}
-    weights, gradients, states = cut.get(settings.strategy, (1, 1, 1))
-    side = settings.image // model.patch if model.patch else 0
-    return Work(
-        micro_batch=settings.batch,
-        seq_len=1 if model.shape is None else side**2 + 1 if model.patch else settings.seq,
-        accumulation=settings.accumulation,
-        weight_bytes=2.0 if pure or not whole else 4.0,
-        compute_bytes=4.0 if settings.precision == "fp32" else 2.0,
-        stream_bytes=4.0 if mixed and whole else None,
-        grad_bytes=grads,
-        state_bytes=_STATES[settings.optimizer] / (2 if pure and settings.optimizer != "adamw-8bit" else 1),
-        frozen_bytes=_NF4 if settings.method == "qlora" else None,
-        cast_weights=mixed and whole,
-        adapter=None if whole or model.shape is None else _adapter(model.shape, settings),
-        shard_weights=weights,
-        shard_grads=gradients,
-        shard_states=states,
-        bucket_bytes=grads if settings.strategy == "ddp" and ranks > 1 else 0.0,
-        recompute=settings.recompute,
-    )
-
-
-def _adapter(shape: Decoder, settings: Settings) -> Adapter:
-    """Return LoRA as PEFT has it: two fp32 matrices beside each wrapped layer, whose input is kept in fp32."""
-    wrapped = [name for name in _LINEARS[settings.targets] if name != "gate" or shape.mlp == "swiglu"]
-    params = count_lora(shape, settings.rank, wrapped)
-    return Adapter(params=params, inputs=tuple(wrapped), dropout=False, cast_bytes=4.0)

@@ -143,6 +143,7 @@ def _shape(section: NanochatSection) -> dict[str, Any]:
         "mlp": "relu2",
         "norm": "layer",
         "qk_norm": True,
+        "wide_rotary": True,
         "softcap": True,
         "logit_tokens": section.loss_chunk or None,
     }
