@@ -15,7 +15,7 @@ from headway.engine import guard, policy
 from headway.engine.evaluate import evaluate, run_trial, set_train_mode
 from headway.engine.loader import Loaded
 from headway.engine.meter import BACKWARD, COMM, DATA, EVAL, FORWARD, OPTIMIZER, SAVE, STOPPING, Meter
-from headway.engine.order import after_skips
+from headway.engine.order import after_skips, count_taken
 from headway.engine.parallel import share_buffers
 from headway.engine.run import Run
 from headway.engine.snapshot import save, wait_for_save
@@ -90,7 +90,7 @@ def take_step(run: Run) -> Totals:
     factor = unscale if clip is None or norm <= clip else unscale * clip / (norm + 1e-6)
     if factor != 1.0:
         layout.scale_grads(factor)
-    multiplier = plan.lr_factor * lr_at(progress.position, run.schedule)
+    multiplier = plan.lr_factor * lr_at(count_taken(progress.position, progress.skips), run.schedule)
     for optimizer in run.optimizers:
         optimizer.step(optimizer.group.lr * multiplier, progress.updates)
     if run.ema is not None:

@@ -324,6 +324,13 @@ RUN 是训练目录、训练名或名字的一部分；省略时取最新的训�
         en_hint="to train longer: headway resume {run} steps={more}",
         zh_hint="继续训练更多步：headway resume {run} steps={more}",
     ),
+    "cli/resume-fixed": Text(
+        en="{key}={now} cannot be set on a resume: run {run} began with {key}={before}, and its data order and weights"
+        " come from that",
+        zh="继续训练时不能设置 {key}={now}：训练 {run} 开始时是 {key}={before}，数据顺序和权重由它决定",
+        en_hint="start a new run:\n{typed}",
+        zh_hint="开始新的训练：\n{typed}",
+    ),
     "cli/detached": Text(en="run {run} trains in the background", zh="训练 {run} 已转入后台"),
     "cli/next": Text(en="next: {command}", zh="下一步：{command}"),
     # eval, predict

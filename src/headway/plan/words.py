@@ -5,16 +5,21 @@ from __future__ import annotations
 from headway.messages import Language, say
 from headway.plan.record import PlanRow
 
-_LAYERS = ("default", "recipe", "preset", "file", "environment", "command line")
+_LAYERS = ("default", "recipe", "preset", "file", "environment")
 FILE_LAYER = _LAYERS.index("file")
 """From here up, somebody wrote the value for this run."""
-COMMAND_LAYER = _LAYERS.index("command line")
-"""Somebody has just typed it."""
+COMMAND_LAYER = 1 << 30
+"""Somebody has just typed it; what was typed at earlier starts of the run, `command line 2`, lies below, in order."""
 
 
 def layer_of(origin: str) -> int:
     """Return the rank of the layer an origin speaks of; what names a place is a file."""
-    for layer in ("default", "recipe", "preset", "environment", "command line"):
+    if origin == "command line":
+        return COMMAND_LAYER
+    if origin.startswith("command line "):
+        turn = origin.removeprefix("command line ")
+        return len(_LAYERS) + (int(turn) if turn.isascii() and turn.isdigit() and len(turn) < 9 else 0)
+    for layer in ("default", "recipe", "preset", "environment"):
         if origin == layer or origin.startswith(f"{layer} "):
             return _LAYERS.index(layer)
     return FILE_LAYER
@@ -36,7 +41,8 @@ def origin_text(row: PlanRow, lang: Language | None = None) -> str:
         return say(row.origin_code, lang, **row.facts)
     layer, _, rest = row.origin.partition(" ")
     if row.origin.startswith("command line"):
-        layer, rest = "command-line", row.origin.removeprefix("command line").strip()
-    if layer not in ("default", "recipe", "preset", "environment", "command-line"):
+        rest = row.origin.removeprefix("command line").strip()
+        layer = "command-line-before" if rest else "command-line"
+    if layer not in ("default", "recipe", "preset", "environment", "command-line", "command-line-before"):
         return row.origin
     return say(f"plan/from-{layer}", lang, rest=rest).strip()

@@ -23,7 +23,7 @@ from headway.engine.mindspore.run import Loaded, MindRun, save, share_statistics
 from headway.engine.mindspore.sink import open_sink
 from headway.engine.mindspore.task import ArrayData, Arrays, MindTask, tensors_of
 from headway.engine.mindspore.update import Add, Grads, Norm, Reduce, Scaled
-from headway.engine.order import after_skips
+from headway.engine.order import after_skips, count_taken
 from headway.plan import lr_at
 
 _FLUSH_S = 0.25
@@ -131,7 +131,7 @@ def take_step(run: MindRun, stepper: Stepper) -> tuple[bool, bool]:
         return sums[2] > 0, sums[3] > 0
     clip = run.config.optimizer.clip
     factor = 1.0 if clip is None or norm <= clip else clip / (norm + 1e-6)
-    lr = run.config.lr.base * plan.lr_factor * lr_at(progress.position, run.schedule)
+    lr = run.config.lr.base * plan.lr_factor * lr_at(count_taken(progress.position, progress.skips), run.schedule)
     run.adam.step(grads, factor / divisor, lr, progress.updates)
     progress.updates += 1
     progress.step += 1
