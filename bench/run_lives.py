@@ -12,7 +12,7 @@ Most lives run the commands inside this process up to where they would supervise
 exact place (`lives_ranks.py`): these are the same every time. `--real` of a hundred are typed as commands, each a
 process of its own with its supervisor, which may be killed too; where those are hit depends on the clock.
 
-    python bench/run_lives.py [--lives 300] [--seed 1] [--real 10] [--only SEED] [--keep]
+    python bench/run_lives.py [--lives 300] [--seed 1] [--real 10] [--seconds S] [--only N] [--keep]
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -65,25 +65,29 @@ def main() -> None:
     parser.add_argument("--lives", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--real", type=int, default=10, help="of a hundred lives, how many are typed as commands")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="no life begins after this time")
     parser.add_argument("--only", type=int, help="the number of one life")
     parser.add_argument("--keep", action="store_true", help="leave the runs of wrong lives where they are")
     args = parser.parse_args()
-    numbers = range(args.seed * 100_000, args.seed * 100_000 + args.lives)
-    tally = live_all([args.only] if args.only is not None else numbers, real=args.real, keep=args.keep)
+    numbers: Sequence[int] = range(args.seed * 100_000, args.seed * 100_000 + args.lives)
+    numbers = [args.only] if args.only is not None else numbers
+    tally = live_all(numbers, real=args.real, keep=args.keep, seconds=args.seconds)
     hits = ", ".join(f"{name} {count}" for name, count in sorted(tally.hits.items()))
     print(f"{tally.lives} lives, {tally.events} events ({hits})")
     print(json.dumps({"lives": tally.lives, "events": tally.events, "wrong": len(tally.wrong)}))
     sys.exit(1 if tally.wrong else 0)
 
 
-def live_all(numbers: list[int] | range, *, real: int, keep: bool = False) -> Tally:
+def live_all(numbers: Sequence[int], *, real: int, keep: bool = False, seconds: float = math.inf) -> Tally:
     """Live the lives of these seeds and return what was seen."""
     tally = Tally()
-    place = Path(tempfile.mkdtemp(prefix="headway-lives-"))
+    place, began = Path(tempfile.mkdtemp(prefix="headway-lives-")), time.monotonic()
     ranks = Attempts()
     with _home(place):
         try:
             for number in numbers:
+                if time.monotonic() - began > seconds:
+                    break
                 life = draw_life(number, is_real=Random(number).random() * 100 < real)
                 try:
                     wrong = live(place / str(number), life, ranks, tally)

@@ -305,14 +305,15 @@ WHAT 是配方名（nanochat）或配置文件（.yaml .json .toml .py）；省�
         en="""Go on with a run from its newest checkpoint that verifies.
 
 RUN is a run directory, its name or a part of it; without it the newest run. Values may be changed, and the
-number of devices too: the data order and the batch stay the same.
+number of devices too: the data order stays the same, and so does the total batch unless batch.total is given.
 
 Example:
   headway resume
   headway resume 20261115-180405_nanochat_ab12 steps=2000""",
         zh="""从通过校验的最新检查点继续训练。
 
-RUN 是训练目录、训练名或名字的一部分；省略时取最新的训练。可以修改参数，也可以换设备数量：数据顺序和批次保持不变。
+RUN 是训练目录、训练名或名字的一部分；省略时取最新的训练。可以修改参数，也可以换设备数量：
+数据顺序不变；总批大小也不变，除非给出 batch.total。
 
 示例：
   headway resume
