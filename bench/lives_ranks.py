@@ -23,7 +23,7 @@ from headway.cli import resume, train
 from headway.cli.main import main as headway
 from headway.engine import loop, worker
 from headway.engine.run import Run
-from headway.launch import Lease
+from headway.launch import Lease, die_with_parent
 from headway.machine import inspect_machine
 from headway.telemetry import EventLog, RunDir, read_json
 from lives_draw import Strike
@@ -151,12 +151,14 @@ def _fork(run: RunDir, rank: int, attempt: int, listener: socket.socket, reports
     """Fork one rank; return its pid."""
     world, port = int(read_json(run.plan)["world_size"]), listener.getsockname()[1]
     fd = os.open(reports, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    parent = os.getpid()
     pid = os.fork()
     if pid:
         os.close(fd)
         return pid
     code = 1
     try:
+        die_with_parent(parent)
         if strike is not None:
             _arm(strike, rank, world)
         order = {"run_dir": str(run.root.absolute()), "rank": rank, "local_rank": rank, "world_size": world}
