@@ -17,7 +17,7 @@ import click
 from headway.checkpoint import list_checkpoints
 from headway.cli.cpu import cpu_settings
 from headway.config import LoadedConfig, RunConfig, redact, redact_words
-from headway.launch import Nursery, Outcome, detach, failure_text, launch_run, start_nursery
+from headway.launch import Lease, Nursery, Outcome, detach, failure_text, launch_run, start_nursery
 from headway.machine import MachineReport
 from headway.messages import language, say
 from headway.plan import Plan
@@ -56,12 +56,18 @@ def preload_of(loaded: LoadedConfig) -> list[str]:
     return modules
 
 
-def supervise(run: RunDir, nursery: Nursery, stream: TextIO, *, is_watched: bool = True) -> int:
-    """Run to the end on this terminal, or in the background into supervisor.log; return the exit code."""
+def supervise(
+    run: RunDir, nursery: Nursery, stream: TextIO, *, is_watched: bool = True, lease: Lease | None = None
+) -> int:
+    """Run to the end on this terminal, or in the background into supervisor.log; return the exit code.
+
+    Args:
+        lease: the run's, where it is held already.
+    """
     plan = Plan.from_json(read_json(run.plan))
     console = RunConsole(stream, plan, log=None if is_watched else run.log)
     try:
-        outcome = launch_run(run, observer=console, nursery=nursery)
+        outcome = launch_run(run, observer=console, nursery=nursery, lease=lease)
         console.tick([read_beat(run.heartbeat(rank)) for rank in range(plan.world_size)])
     finally:
         console.close()
@@ -82,10 +88,10 @@ def learn_from(run: RunDir) -> None:
         tune.remember_run(run, RunConfig.model_validate(job["config"]), machine)
 
 
-def detach_run(run: RunDir) -> int:
-    """Let a supervisor of its own session run it; return once it trains."""
+def detach_run(run: RunDir, lease: Lease | None = None) -> int:
+    """Let a supervisor of its own session run it, with the lease where it is held already; return once it trains."""
     words = ["--lang", language(), "supervise", str(run.root)]
-    started = detach(run, [sys.executable, "-P", "-m", "headway", *words])
+    started = detach(run, [sys.executable, "-P", "-m", "headway", *words], lease=lease)
     if started.state == "ended" and started.exit_code:
         click.echo((run.root / "supervisor.log").read_text(encoding="utf-8", errors="replace").rstrip(), err=True)
         return started.exit_code

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import click
 from rich.console import Console
 
-from headway.checkpoint import copy_checkpoint, find_likely, find_resumable, list_checkpoints, refuse_lost
+from headway.checkpoint import (
+    Manifest,
+    copy_checkpoint,
+    find_likely,
+    find_resumable,
+    list_checkpoints,
+    read_manifest,
+    refuse_lost,
+)
 from headway.cli.go import describe_command, detach_run, nursery_for, supervise
 from headway.cli.main import apply_config_language
 from headway.cli.shape import command, option
 from headway.cli.train import check_and_plan, prepare_data, write_decisions
 from headway.config import LoadedConfig, load_config
 from headway.errors import UsageError
-from headway.launch import refuse_held
+from headway.launch import Lease, Nursery, refuse_held
+from headway.machine import MachineReport
 from headway.messages import say
-from headway.plan import Plan
+from headway.plan import Plan, Standing
 from headway.recipes import find_recipe
 from headway.telemetry import (
     EventLog,
@@ -32,6 +44,21 @@ from headway.telemetry import (
     read_json,
     read_record,
 )
+
+_RECORDED: Final = (
+    "world_size",
+    "device",
+    "strategy",
+    "precision",
+    "micro_batch",
+    "accumulation",
+    "batch_samples",
+    "total_samples",
+    "total_steps",
+    "lr_factor",
+    "warmup_samples",
+)
+"""What a plan decides about the training itself."""
 
 
 @command(
@@ -58,54 +85,151 @@ def resume(
     """See the message `cli/resume-help`."""
     name = words[0] if words and "=" not in words[0] and not words[0].startswith("-") else None
     run = find_run(name, out)
-    refuse_held(run)
+    refuse_foreign(run)
+    if from_scratch and step is not None:
+        raise UsageError("cli/scratch-or-step", step=step)
+    asked = _Asked(words=words[1:] if name else words, step=step, from_scratch=from_scratch, trace=trace)
+    if dry_run:
+        refuse_held(run)
+        _decide(run, asked, Console(stderr=True, highlight=False))
+        return 0
+    # Whatever follows reads and writes the run's directory: nobody else may, from here to the end of the run.
+    lease = Lease(run)
+    try:
+        return _resume(run, lease, asked, is_detached=detach)
+    finally:
+        lease.release()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What the user has typed."""
+
+    words: Sequence[str]
+    """`key=value` words."""
+    step: int | None
+    """Fork at this checkpoint."""
+    from_scratch: bool
+    trace: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Decided:
+    """How a run continues."""
+
+    loaded: LoadedConfig
+    machine: MachineReport
+    plan: Plan
+    done: Standing
+    checkpoint: Path | None
+    """The one it continues from; none: it has not saved one."""
+
+
+def _resume(run: RunDir, lease: Lease, asked: _Asked, *, is_detached: bool) -> int:
+    """Decide how the run continues, write that down, and supervise it to its end."""
+    console = Console(stderr=True, highlight=False)
+    nursery: Nursery | None = None
+
+    def begin(loaded: LoadedConfig) -> None:
+        nonlocal nursery
+        nursery = None if is_detached else nursery_for(loaded)
+
+    fork: Lease | None = None
+    try:
+        decided = _decide(run, asked, console, begin=begin)
+        if asked.step is not None:
+            assert decided.checkpoint is not None
+            run = _fork(run, decided.checkpoint)
+            lease.release()
+            lease = fork = Lease(run)
+        lease.prove()
+        _record_changes(run, decided, from_scratch=asked.from_scratch)
+        write_decisions(run, decided.loaded, decided.machine, decided.plan)
+        console.print(say("console/run-resumed", run=run.root, step=decided.done.step), style="dim")
+        if nursery is None:
+            return detach_run(run, lease)
+        return supervise(run, nursery, sys.stderr, lease=lease)
+    finally:
+        if nursery is not None:
+            nursery.close()
+        if fork is not None:
+            fork.release()
+
+
+def _decide(
+    run: RunDir,
+    asked: _Asked,
+    console: Console,
+    *,
+    begin: Callable[[LoadedConfig], None] | None = None,
+) -> _Decided:
+    """Return how the run continues, or refuse; nothing is written.
+
+    Args:
+        begin: called with the config as soon as it is known: the framework is imported while the rest is decided.
+    """
+    step = asked.step
     saved = {info.step: info.path for info in list_checkpoints(run.checkpoints)}
     if step is not None and step not in saved:
         known = ", ".join(map(str, saved)) or "n/a"
         raise UsageError("cli/no-such-step", run=run.name, step=step, known=known)
-    if from_scratch and step is not None:
-        raise UsageError("cli/scratch-or-step", step=step)
-    newest = step if step is not None else _newest_step(run, from_scratch=from_scratch)
-    loaded = reload(run, words[1:] if name else words)
-    console = Console(stderr=True, highlight=False)
-    nursery = None if dry_run or detach else nursery_for(loaded)
-    try:
-        prepare_data(loaded, console)
-        _, machine, plan = check_and_plan(loaded, console, Plan.from_json(read_json(run.plan)), trace=trace)
-        done = newest if newest < plan.total_steps or step is not None else _proven_step(run)
-        if done >= plan.total_steps and (step is not None or _has_ended_well(run)):
-            raise UsageError("cli/resume-done", run=run.name, step=done, total=plan.total_steps, more=2 * done)
-        if dry_run:
-            return 0
-        if step is not None:
-            run = _fork(run, saved[step])
-        _record_changes(run, loaded, from_scratch=from_scratch)
-        write_decisions(run, loaded, machine, plan)
-        code = "console/run-resumed" if done else "console/run-restarted"
-        console.print(say(code, run=run.root, step=done), style="dim")
-        if nursery is None:
-            return detach_run(run)
-        return supervise(run, nursery, sys.stderr)
-    finally:
-        if nursery is not None:
-            nursery.close()
+    checkpoint, done = _standing(run, saved, asked)
+    loaded = reload(run, asked.words)
+    _refuse_fixed(run, loaded)
+    if begin is not None:
+        begin(loaded)
+    prepare_data(loaded, console)
+    before = Plan.from_json(read_json(run.plan))
+    _, machine, plan = check_and_plan(loaded, console, before, done, trace=asked.trace)
+    if done.step >= plan.total_steps and (step is not None or _has_ended_well(run)):
+        proven = done if step is not None else _proven(run)
+        if proven.step >= plan.total_steps:
+            more = 2 * proven.step
+            raise UsageError("cli/resume-done", run=run.name, step=proven.step, total=plan.total_steps, more=more)
+        # The final checkpoint is damaged: what is left is planned from the newest intact one.
+        done = proven
+        _, machine, plan = check_and_plan(loaded, console, before, done, trace=asked.trace)
+    return _Decided(loaded=loaded, machine=machine, plan=plan, done=done, checkpoint=checkpoint)
 
 
-def _newest_step(run: RunDir, *, from_scratch: bool) -> int:
-    """Return the step of the newest checkpoint that looks intact; the ranks read every byte and have the last word."""
-    found = find_resumable(run.checkpoints) if from_scratch else find_likely(run.checkpoints)
-    if from_scratch and found.manifest is not None:
+def _standing(run: RunDir, saved: Mapping[int, Path], asked: _Asked) -> tuple[Path | None, Standing]:
+    """Return the checkpoint to continue from and what the run had done by then.
+
+    Without a step it is the newest one that looks intact; the ranks read every byte and have the last word.
+    """
+    if asked.step is not None:
+        path = saved[asked.step]
+        return path, _done_by(read_manifest(path))
+    found = find_resumable(run.checkpoints) if asked.from_scratch else find_likely(run.checkpoints)
+    if asked.from_scratch and found.manifest is not None:
         raise UsageError("cli/scratch-not-needed", run=run.name, step=found.manifest.step)
-    if not from_scratch:
+    if not asked.from_scratch:
         refuse_lost(found, run.checkpoints, read_events(run.events))
-    return found.manifest.step if found.manifest else 0
+    return found.path, _done_by(found.manifest)
 
 
-def _proven_step(run: RunDir) -> int:
-    """Return the step of the newest checkpoint that is intact: a finished run is finished only if its end is."""
+def _proven(run: RunDir) -> Standing:
+    """Return what the newest intact checkpoint holds: a finished run is finished only if its end is."""
     found = find_resumable(run.checkpoints)
     refuse_lost(found, run.checkpoints, read_events(run.events))
-    return found.manifest.step if found.manifest else 0
+    return _done_by(found.manifest)
+
+
+def _done_by(manifest: Manifest | None) -> Standing:
+    if manifest is None:
+        return Standing()
+    return Standing(step=manifest.step, samples=manifest.meta.get("trained", manifest.samples))
+
+
+def _refuse_fixed(run: RunDir, loaded: LoadedConfig) -> None:
+    """Refuse another value of what a run is made from: its past would not fit its future."""
+    stored = read_json(run.job)["config"]
+    for key in ("seed", "recipe", "preset"):
+        before, now = stored.get(key), getattr(loaded.config, key)
+        if before != now:
+            recipe = loaded.config.recipe
+            typed = f"headway train {shlex.quote(recipe)} {key}={now}" if key != "recipe" else f"headway train {recipe}"
+            raise UsageError("cli/resume-fixed", run=run.name, key=key, before=before, now=now, typed=typed)
 
 
 def _has_ended_well(run: RunDir) -> bool:
@@ -127,19 +251,28 @@ def _fork(run: RunDir, checkpoint: Path) -> RunDir:
     return fork
 
 
-def reload(run: RunDir, overrides: Sequence[str]) -> LoadedConfig:
-    """Return the run's own config with the values changed."""
+def refuse_foreign(run: RunDir) -> None:
+    """Refuse a line that is not ours: nothing of it is saved."""
     if read_record(run.job).get("kind") == "foreign":
         raise UsageError("run/no-resume", run=run.name)
-    loaded = load_config(run.config, recipe=find_recipe, overrides=list(overrides), environ=None)
+
+
+def reload(run: RunDir, overrides: Sequence[str]) -> LoadedConfig:
+    """Return the run's own config, in the layers it was made of, with the values changed."""
+    refuse_foreign(run)
+    # Runs of earlier versions and damaged ones have no origins: all their values then count as written in one file.
+    stored = {key: origin for key, origin in read_record(run.origins).items() if isinstance(origin, str)} or None
+    loaded = load_config(run.config, recipe=find_recipe, overrides=list(overrides), environ=None, stored=stored)
     apply_config_language(loaded.config.lang)
     return loaded
 
 
-def _record_changes(run: RunDir, loaded: LoadedConfig, *, from_scratch: bool = False) -> None:
+def _record_changes(run: RunDir, decided: _Decided, *, from_scratch: bool) -> None:
     """Write down what is different from before: no value changes without a record."""
-    before, now = read_json(run.job)["config"], loaded.config.model_dump(mode="json")
+    before, now = read_json(run.job)["config"], decided.loaded.config.model_dump(mode="json")
     changes = {key: [old, new] for key, (old, new) in _differences(before, now).items()}
+    planned, plan = read_json(run.plan), decided.plan.to_json()
+    changes |= {f"plan.{key}": [planned.get(key), plan[key]] for key in _RECORDED if planned.get(key) != plan[key]}
     log = EventLog(run.events)
     told = {"from_scratch": True} if from_scratch else {}
     log.append("run_resumed", command=describe_command()["argv"], changes=changes, starter=make_lease(), **told)

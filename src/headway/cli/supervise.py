@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -11,12 +12,21 @@ from headway.cli.go import nursery_for
 from headway.cli.go import supervise as supervise_run
 from headway.cli.resume import reload
 from headway.cli.shape import argument, command
+from headway.launch import Lease
 from headway.telemetry import RunDir
 
 
 @command("supervise", help="cli/line-train", hidden=True)
 @argument("root", type=click.Path(exists=True, path_type=Path))
-def supervise(root: Path) -> int:
-    """Supervise a prepared run."""
+@argument("lock", required=False, type=int)
+def supervise(root: Path, lock: int | None) -> int:
+    """Supervise a prepared run; `lock` is the open lock of its lease, where the run was resumed."""
     run = RunDir(root)
-    return supervise_run(run, nursery_for(reload(run, ())), sys.stderr, is_watched=False)
+    if lock is None:
+        return supervise_run(run, nursery_for(reload(run, ())), sys.stderr, is_watched=False)
+    os.set_inheritable(lock, False)  # a rank that outlives us must not hold it
+    lease = Lease(run, lock=lock)
+    try:
+        return supervise_run(run, nursery_for(reload(run, ())), sys.stderr, is_watched=False, lease=lease)
+    finally:
+        lease.release()

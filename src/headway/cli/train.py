@@ -19,7 +19,7 @@ from headway.config import LoadedConfig, dump_yaml
 from headway.errors import CheckError
 from headway.machine import MachineReport, check_mindspore, inspect_machine, read_mindspore, with_cpu, with_mindspore
 from headway.messages import say
-from headway.plan import Plan, fit_preset, has_trace, look_ahead, make_plan
+from headway.plan import Plan, Standing, fit_preset, has_trace, look_ahead, make_plan
 from headway.telemetry import EventLog, RunDir, make_lease, new_run_dir, write_json
 
 
@@ -61,9 +61,14 @@ def prepare_data(loaded: LoadedConfig, console: Console) -> None:
 
 
 def check_and_plan(
-    loaded: LoadedConfig, console: Console, before: Plan | None = None, *, trace: bool | None = None
+    loaded: LoadedConfig,
+    console: Console,
+    before: Plan | None = None,
+    done: Standing | None = None,
+    *,
+    trace: bool | None = None,
 ) -> tuple[LoadedConfig, MachineReport, Plan]:
-    """Show the machine and the plan; refuse what cannot run. A run that goes on keeps the batch it had before.
+    """Show the machine and the plan; refuse what cannot run. A run that continues keeps the batch it had before.
 
     The config comes back with the micro-batch that its preset means on this machine.
 
@@ -81,7 +86,7 @@ def check_and_plan(
     if stops:
         raise CheckError("machine/stopped", num=stops)
     loaded = loaded if before is not None else fit_preset(loaded, machine)
-    plan = make_plan(loaded, machine, loaded.recipe, before=before)
+    plan = make_plan(loaded, machine, loaded.recipe, before=before, done=done or Standing())
     if trace is None:
         # A step that does not fit would end the run minutes from now; the trace that tells is kept for the next time.
         trace = bool(plan.gpus) and loaded.recipe.shape is None and loaded.framework == "torch"

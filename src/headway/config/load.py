@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from headway.config.check import check_settings
 from headway.config.env import read_settings
 from headway.config.keys import Keys
-from headway.config.layers import Layers
-from headway.config.origin import Origin, origin_at
-from headway.config.problems import COMMAND_LINE, DEFAULT, Place, Problems
+from headway.config.layers import Layers, Setting
+from headway.config.origin import Origin, layer_of, origin_at
+from headway.config.problems import COMMAND_LINE, DEFAULT, RECIPE_LAYER, Place, Problems
 from headway.config.read import read_config
 from headway.config.recipe import SIZED_PRESETS, Recipe
 from headway.config.schema import RunConfig
@@ -48,6 +48,7 @@ def load_config(
     recipe: Recipe | Callable[[str], Recipe],
     overrides: Sequence[str] = (),
     environ: Mapping[str, str] | None = None,
+    stored: Mapping[str, str] | None = None,
 ) -> LoadedConfig:
     """Return the config of default < recipe < preset < file < environment < overrides, or raise all its problems.
 
@@ -56,6 +57,8 @@ def load_config(
         recipe: the recipe, or how to find one by the name that the layers give in `recipe`.
         overrides: `a.b=c`, `--a.b=c`, `--set a.b=c`; of two for one key the last counts.
         environ: the environment; none is read when it is not given.
+        stored: for a resolved config, which layer had set each of its values: with them the layers are what they
+            were, and whatever is decided between two keys is decided as it was.
     """
     problems = Problems()
     path, words = _split_source(source)
@@ -74,6 +77,7 @@ def load_config(
     _add_preset(layers, found, tree, path, [*variables, *words], problems)
     if path:
         layers.add_file(tree, Place(0, str(path), form=FORMS[path.suffix.lower()]))
+    before = _restore_layers(layers, stored) if stored is not None else {}
     layers.add_words(variables)
     layers.add_words(words)
     config = check_settings(layers, keys, problems)
@@ -82,12 +86,42 @@ def load_config(
     return LoadedConfig(
         config=config,
         recipe=found,
-        origins={
-            key: origin_at(layers.settings[key].place if key in layers.settings else DEFAULT) for key in keys.values
-        },
+        origins={key: _origin(layers.settings.get(key), before.get(key)) for key in keys.values},
         warnings=(*_tell_notes(problems), *layers.warnings),
         guide_names={key: setting.alias for key, setting in layers.settings.items() if setting.alias},
     )
+
+
+def _restore_layers(layers: Layers, stored: Mapping[str, str]) -> dict[str, tuple[Setting, str]]:
+    """Return each setting of a resolved config with the layer that had set it.
+
+    Words of earlier command lines are counted: of two that exclude each other the later one decides, and what is typed
+    now decides over all of them.
+    """
+    turns = [int(turn) for origin in stored.values() if (turn := _turn_of(origin))]
+    names = {COMMAND_LINE.source: f"{COMMAND_LINE.source} {max(turns, default=0) + 1}"}
+    found = {}
+    for key, setting in layers.settings.items():
+        origin = stored.get(key, DEFAULT.source)
+        if layer_of(origin) in ("default", "recipe", "preset"):
+            # A recipe's paths keep their `~`. Values of other layers keep their line, for an error in an edited file.
+            setting = layers.settings[key] = replace(setting, place=Place(RECIPE_LAYER, origin))
+        found[key] = setting, names.get(origin, origin)
+    return found
+
+
+def _turn_of(origin: str) -> str:
+    """Return the number in `command line 2`, or nothing."""
+    turn = origin.removeprefix(f"{COMMAND_LINE.source} ")
+    return turn if turn != origin and turn.isascii() and turn.isdigit() else ""
+
+
+def _origin(setting: Setting | None, before: tuple[Setting, str] | None) -> Origin:
+    if setting is None:
+        return origin_at(DEFAULT)
+    if before is not None and before[0] is setting:
+        return Origin(before[1], layer_of(before[1]))
+    return origin_at(setting.place)
 
 
 def _tell_notes(problems: Problems) -> list[tuple[str, dict[str, object]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal, Self, get_args
 
 from headway.config.problems import RECIPE_LAYER, Place
@@ -9,6 +10,7 @@ from headway.config.problems import RECIPE_LAYER, Place
 Layer = Literal["default", "recipe", "preset", "machine", "file", "environment", "command line"]
 """Lowest first; `machine`: found here, written by nobody."""
 LAYERS: tuple[Layer, ...] = get_args(Layer)
+_IN_FILE = re.compile(r":\d+:\d+$")
 
 
 class Origin(str):
@@ -45,5 +47,7 @@ def layer_of(origin: str) -> Layer:
     """Return the layer of an origin; text without a record of one is a file's place, or names its layer in full."""
     if isinstance(origin, Origin):
         return origin.layer
+    if _IN_FILE.search(origin):  # a file may be called `preset a.yaml`
+        return "file"
     named = next((layer for layer in LAYERS if origin == layer or origin.startswith(f"{layer} ")), None)
     return named or "file"

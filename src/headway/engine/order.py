@@ -105,7 +105,9 @@ def micro_batches(
 
     Ids are worked out for many steps at once: the shuffle costs about as much for a thousand indexes as for one.
     """
-    ahead = max(1, 4096 // (share.micro_batch * share.accumulation))
+    most = max(1, 4096 // (share.micro_batch * share.accumulation))
+    # A few at first: over a small set, thousands of samples are many epochs, and the first step would wait for them.
+    ahead = min(8, most)
     while True:
         starts = []
         for _ in range(ahead):
@@ -115,6 +117,7 @@ def micro_batches(
         places = np.stack([share.positions(start) for start in starts]).reshape(-1, share.micro_batch)
         ids, epochs = order.samples(places.reshape(-1))
         yield from zip(ids.reshape(places.shape), epochs.reshape(places.shape), strict=True)
+        ahead = min(2 * ahead, most)
 
 
 def after_skips(position: int, skips: list[tuple[int, int]]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
@@ -28,6 +29,11 @@ class Precision:
         if self._type is None:
             return nullcontext()
         return torch.autocast(self._device, dtype=self._type)
+
+    def restore(self, saved: Sequence[float] | None) -> None:
+        """Take over the scale a checkpoint holds, if it was trained with one; otherwise begin with the usual one."""
+        if self.is_scaled and saved is not None:
+            self.scale, self.good_steps = float(saved[0]), int(saved[1])
 
     def overflowed(self) -> None:
         """Halve the scale after gradients that were too large for fp16."""

@@ -16,14 +16,14 @@ from headway.engine.ema import Ema
 from headway.engine.loader import Loaded, load
 from headway.engine.meter import Meter
 from headway.engine.optim import Optimizer
-from headway.engine.order import Ledger, Share
+from headway.engine.order import Ledger, Share, count_taken
 from headway.engine.parallel import Layout, Ranks
 from headway.engine.policy import Course
 from headway.engine.precision import Precision
 from headway.engine.progress import Progress
 from headway.engine.report import Reporter
 from headway.engine.task import Data, Task
-from headway.plan import LrSchedule, Plan
+from headway.plan import LrSchedule, Plan, Standing, continue_plan, make_schedule
 from headway.telemetry import MetricsWriter
 
 
@@ -100,6 +100,12 @@ class Run:
             self.ledger.add(part.ids, part.epochs)
         self.progress.step += 1
         self.progress.position = start + self.plan.batch_samples
+
+    def continue_plan(self) -> None:
+        """Count the length from where the run stands: its batch may have been another one so far."""
+        done = Standing(step=self.progress.step, samples=count_taken(self.progress.position, self.progress.skips))
+        self.plan = continue_plan(self.plan, done)
+        self.schedule = make_schedule(self.config.lr, self.plan)
 
     def open_data(self) -> None:
         """Load from where the run stands."""

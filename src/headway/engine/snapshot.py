@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from headway.checkpoint import Patience, find_resumable, read_manifest, refuse_lost
 from headway.checkpoint.state import Piece, pieces_of_tensor, restore, split_replicated
 from headway.engine.optim import Adam
-from headway.engine.order import mix_one
+from headway.engine.order import count_taken, mix_one
 from headway.engine.parallel import share_buffers
 from headway.engine.policy import is_suspect
 from headway.engine.progress import read_progress
@@ -52,7 +52,8 @@ def save(run: Run, *, is_needed: bool) -> None:
         "meta": {
             "export": run.task.describe(progress.step, measures),
             "progress": asdict(progress),
-            "scale": [run.precision.scale, run.precision.good_steps],
+            "trained": count_taken(progress.position, progress.skips),
+            "scale": [run.precision.scale, run.precision.good_steps] if run.precision.is_scaled else None,
             "ema_updates": run.ema.updates if run.ema else None,
             "seed": run.config.seed,
             "batch_samples": run.plan.batch_samples,
@@ -102,6 +103,8 @@ def _load(run: Run, path: Path) -> None:
     meta = manifest.meta
     if (meta["data_size"], meta["data_id"]) != (len(run.data), dict(run.task.data_id())):
         raise TrainError("engine/data-changed", before=meta["data_size"], now=len(run.data))
+    if meta["seed"] != run.config.seed:
+        raise TrainError("engine/seed-changed", before=meta["seed"], now=run.config.seed)
     if meta["frozen_id"] != run.frozen_id:
         raise TrainError("engine/frozen-changed", before=meta["frozen_id"] or "n/a", now=run.frozen_id or "n/a")
     same_world = manifest.world_size == run.ranks.world_size
@@ -114,7 +117,10 @@ def _load(run: Run, path: Path) -> None:
     run.progress = read_progress(meta)
     run.saved_step, run.is_saved_suspect = manifest.step, manifest.suspect
     run.guard_events_saved = run.progress.guard_events
-    run.precision.scale, run.precision.good_steps = meta["scale"]
+    run.continue_plan()
+    # Checkpoints of earlier versions hold the scale 1 where there was none; "trained" came later.
+    has_none = "trained" not in meta and meta["scale"] == [1.0, 0]
+    run.precision.restore(None if has_none else meta["scale"])
     if run.ema is not None and meta["ema_updates"] is not None:
         run.ema.updates = meta["ema_updates"]
     for optimizer in run.optimizers:

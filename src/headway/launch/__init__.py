@@ -8,7 +8,7 @@ from headway.launch.claims import Claims
 from headway.launch.detach import Detached, detach, request_stop
 from headway.launch.failure import failure_text
 from headway.launch.foreign import EXEC_ENTRY, Foreign
-from headway.launch.lease import find_holder, refuse_held
+from headway.launch.lease import Lease, find_holder, refuse_held
 from headway.launch.outcome import Incident, Observer, Outcome, SilentObserver
 from headway.launch.processes import die_with_parent
 from headway.launch.recognise import Progress, ProgressReader
@@ -21,6 +21,7 @@ __all__ = [
     "Detached",
     "Foreign",
     "Incident",
+    "Lease",
     "Nursery",
     "Observer",
     "Outcome",

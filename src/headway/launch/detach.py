@@ -12,7 +12,7 @@ from typing import Literal
 
 from headway.errors import UsageError
 from headway.hook import HOOK_SITE
-from headway.launch.lease import find_holder
+from headway.launch.lease import Lease, clear_abandoned, find_holder
 from headway.launch.processes import DETACHED, TAG_NAME
 from headway.launch.terminal import LOG_NAME
 from headway.launch.warm import ENTRY
@@ -39,20 +39,28 @@ def detach(
     preload: Sequence[str] = (),
     entry: str = ENTRY,
     wait_s: float = 300,
+    lease: Lease | None = None,
 ) -> Detached:
     """Start a supervisor in its own session and return once the ranks train, the run has ended, or `wait_s` passed.
 
-    `argv` is the whole command of the supervisor; without it the run's job is launched plainly.
+    `argv` is the whole command of the supervisor; without it the run's job is launched plainly. A lease that is held is
+    handed over: `argv` then ends in the number of its open lock.
     """
     command = list(argv or [sys.executable, "-P", "-m", "headway.launch.detached", str(run.root), entry, *preload])
     seen = run.events.stat().st_size if run.events.exists() else 0
-    pid = _spawn(run, command)
+    if lease is None:
+        pid = _spawn(run, command)
+    else:
+        with lease.handed_over() as lock:
+            pid = _spawn(run, [*command, str(lock)])
     deadline = time.monotonic() + wait_s
     while time.monotonic() < deadline:
         done, status = os.waitpid(pid, os.WNOHANG)
         found, seen = read_objects(run.events, seen)
         kinds = [event.get("kind") for event in found]
         if done:
+            if lease is not None:
+                clear_abandoned(run)
             return Detached(pid=pid, state="ended", exit_code=_exit_code(status))
         if "training_started" in kinds:
             return Detached(pid=pid, state="training")

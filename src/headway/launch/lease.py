@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+from collections.abc import Iterator
 from typing import Any, Final
 
 from headway.errors import UsageError
@@ -17,26 +18,62 @@ _LOCK_NAME: Final = ".lease-lock"
 
 
 class Lease:
-    """The right to supervise one run; renewed while held, gone when released."""
+    """The right to supervise one run and to write into its directory; renewed while held, gone when released."""
 
-    def __init__(self, run: RunDir, *, attempt: int, tag: str) -> None:
+    _is_released = False
+
+    def __init__(self, run: RunDir, *, attempt: int = 0, tag: str | None = None, lock: int | None = None) -> None:
+        """Take the right, or refuse.
+
+        Args:
+            tag: what marks the processes of the run; none: there are none yet.
+            lock: the open lock of a lease that was handed over; it is ours already.
+        """
         self.took_over: dict[str, Any] | None = None
         """The dead holder's lease, when there was one."""
-        self._run, self._tag = run, tag
+        self.tag = tag
+        self._run = run
+        if lock is not None:
+            self._lock = lock
+            self.record(attempt)
+            return
         # The lock makes two starters on one machine exclusive; the lease tells them, and other machines, who it is.
+        place = run.root / _LOCK_NAME
+        is_new = not place.exists()
         self._lock = _lock(run)
         try:
             self._take_lease()
         except BaseException:
+            if is_new:  # another machine's own lock stays where it is
+                place.unlink(missing_ok=True)
             os.close(self._lock)
             raise
         self.record(attempt)
 
+    @contextlib.contextmanager
+    def handed_over(self) -> Iterator[int]:
+        """Let a process that is started meanwhile inherit the lock, then let go of it here without opening it."""
+        os.set_inheritable(self._lock, True)
+        try:
+            yield self._lock
+        except BaseException:
+            os.set_inheritable(self._lock, False)
+            raise
+        # The lock is open until the last process that has it closes it.
+        os.close(self._lock)
+        self._is_released = True
+
     def record(self, attempt: int) -> None:
         """Write who holds the run, and which attempt is under way."""
-        self._lease = {**make_lease(), "attempt": attempt, "tag": self._tag}
+        self._lease = {**make_lease(), "attempt": attempt, "tag": self.tag}
         with contextlib.suppress(OSError):  # a full disk must not end the run; the lock still holds
             write_json(self._run.lease, self._lease)
+
+    def prove(self) -> None:
+        """Refuse when another machine, which cannot see the lock, has taken the run over meanwhile."""
+        lease = _read_lease(self._run)
+        if lease is not None and any(lease.get(key) != self._lease[key] for key in ("host", "pid", "start_ticks")):
+            raise _refusal(self._run, lease)
 
     def renew(self) -> None:
         """Show other machines that the holder lives."""
@@ -44,7 +81,10 @@ class Lease:
             os.utime(self._run.lease)
 
     def release(self) -> None:
-        """Let go and leave no file."""
+        """Let go and leave no file; what was let go of or handed over stays as it is."""
+        if self._is_released:
+            return
+        self._is_released = True
         with contextlib.suppress(OSError):
             self._run.lease.unlink()
         with contextlib.suppress(OSError):
@@ -88,10 +128,23 @@ def find_holder(run: RunDir) -> dict[str, Any] | None:
 
 
 def refuse_held(run: RunDir) -> None:
-    """Refuse before anything is written when somebody supervises the run; the lease itself is taken later."""
+    """Refuse when somebody supervises the run, for a command that only reads; one that writes takes the lease."""
     holder = find_holder(run)
     if holder is not None:
         raise _refusal(run, holder)
+
+
+def clear_abandoned(run: RunDir) -> None:
+    """Remove the lease that we handed over to a process that has ended without ever taking it up."""
+    try:
+        lock = _lock(run)
+    except UsageError:  # somebody else has it
+        return
+    with contextlib.suppress(OSError):
+        if (_read_lease(run) or {}).get("pid") == os.getpid():
+            run.lease.unlink()
+            (run.root / _LOCK_NAME).unlink()
+    os.close(lock)
 
 
 def _read_lease(run: RunDir) -> dict[str, Any] | None:

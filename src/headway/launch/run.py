@@ -25,11 +25,13 @@ def launch_run(
     events: EventLog | None = None,
     keeps_nursery: bool = False,
     foreign: Foreign | None = None,
+    lease: Lease | None = None,
 ) -> Outcome:
     """Supervise a run to its end and say how it ended.
 
     Call it in the main thread, the one that started the nursery; it ends the nursery too, unless the caller keeps it
     for a next run. `foreign` is the line with its secrets, which the run's job file leaves out.
+    `lease` is held by the caller already; without it the run's own is taken here, and either is let go of at the end.
     `events` is the log the caller has been writing; without it the run's own is opened. Restarts
     continue the attempt numbers of the run.
 
@@ -40,7 +42,11 @@ def launch_run(
     if foreign is not None:
         job = replace(job, foreign=foreign)
     with nullcontext() if keeps_nursery else nursery:
-        lease = Lease(run, attempt=0, tag=nursery.tag)
+        if lease is None:
+            lease = Lease(run, tag=nursery.tag)
+        else:
+            lease.tag = nursery.tag
+            lease.record(attempt=0)
         log = events if events is not None else EventLog(run.events)
         # Should the nursery be killed, what its ranks had started comes to us and not to init.
         adopt_orphans()

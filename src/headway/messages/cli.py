@@ -326,14 +326,15 @@ WHAT 是配方名（nanochat）或配置文件（.yaml .json .toml .py）；省�
         en="""Go on with a run from its newest checkpoint that verifies.
 
 RUN is a run directory, its name or a part of it; without it the newest run. Values may be changed, and the
-number of devices too: the data order and the batch stay the same.
+number of devices too: the data order stays the same, and so does the total batch unless batch.total is given.
 
 Example:
   headway resume
   headway resume 20261115-180405_nanochat_ab12 steps=2000""",
         zh="""从通过校验的最新检查点继续训练。
 
-RUN 是训练目录、训练名或名字的一部分；省略时取最新的训练。可以修改参数，也可以换设备数量：数据顺序和批次保持不变。
+RUN 是训练目录、训练名或名字的一部分；省略时取最新的训练。可以修改参数，也可以换设备数量：
+数据顺序不变；总批大小也不变，除非给出 batch.total。
 
 示例：
   headway resume
@@ -344,6 +345,13 @@ RUN 是训练目录、训练名或名字的一部分；省略时取最新的训�
         zh="训练 {run} 已完成：{step}/{total} 步",
         en_hint="to train longer: headway resume {run} steps={more}",
         zh_hint="继续训练更多步：headway resume {run} steps={more}",
+    ),
+    "cli/resume-fixed": Text(
+        en="{key}={now} cannot be set on a resume: run {run} began with {key}={before}, and its data order and weights"
+        " come from that",
+        zh="继续训练时不能设置 {key}={now}：训练 {run} 开始时是 {key}={before}，数据顺序和权重由它决定",
+        en_hint="start a new run:\n{typed}",
+        zh_hint="开始新的训练：\n{typed}",
     ),
     "cli/detached": Text(en="run {run} trains in the background", zh="训练 {run} 已转入后台"),
     "cli/next": Text(en="next: {command}", zh="下一步：{command}"),

@@ -29,6 +29,12 @@ TEXTS = {
         en_hint="restore the data, or start a new run with `headway train`",
         zh_hint="恢复原来的数据，或用 `headway train` 开始新的训练",
     ),
+    "engine/seed-changed": Text(
+        en="the run began with seed={before}, but its config now has seed={now}: the order of samples would change",
+        zh="本次训练开始时 seed={before}，而现在的配置是 seed={now}：样本顺序会改变",
+        en_hint="restore the seed, or start a new run with `headway train`",
+        zh_hint="恢复原来的 seed，或用 `headway train` 开始新的训练",
+    ),
     "engine/frozen-changed": Text(
         en="the frozen weights are not the ones this run began with ({before} then, {now} now)",
         zh="冻结的权重与本次训练开始时的不同（当时 {before}，现在 {now}）",

@@ -382,6 +382,7 @@ TEXTS: dict[str, Text] = {
     "plan/from-preset": Text(en="preset {rest}", zh="预设 {rest}"),
     "plan/from-environment": Text(en="environment {rest}", zh="环境变量 {rest}"),
     "plan/from-command-line": Text(en="command line {rest}", zh="命令行 {rest}"),
+    "plan/from-command-line-before": Text(en="command line of start {rest}", zh="第 {rest} 次启动时的命令行"),
     "plan/from-free-gpus": Text(en="free GPUs: {num} of {here}", zh="空闲 GPU：{here} 个中的 {num} 个"),
     "plan/from-no-gpu": Text(en="no GPU here", zh="本机没有 GPU"),
     "plan/from-cpu-torch": Text(en="torch {torch} is CPU only", zh="torch {torch} 是 CPU 版"),
@@ -394,6 +395,7 @@ TEXTS: dict[str, Text] = {
     "plan/from-rule-per-device": Text(en="rule: 8 when not given", zh="规则：未给出时取 8"),
     "plan/from-rule-accumulation": Text(en="rule: 1 when not given", zh="规则：未给出时取 1"),
     "plan/from-no-scaling": Text(en="no lr.base_batch or no scaling", zh="未设 lr.base_batch 或不缩放"),
+    "plan/from-before": Text(en="kept from before", zh="沿用此前的值"),
     "plan/from-kept": Text(en="kept from {ranks} ranks before", zh="沿用此前 {ranks} 个 rank 时的值"),
     "plan/from-cores": Text(en="{cores} cores / {ranks} ranks", zh="{cores} 核 / {ranks} 个 rank"),
     "plan/from-script": Text(

@@ -15,6 +15,7 @@ from headway.plan.forecast import (
     know_model,
     speed_up,
 )
+from headway.plan.length import Standing, continue_plan
 from headway.plan.make import make_plan
 from headway.plan.memory import MemoryForecast
 from headway.plan.outlook import has_trace, list_holders, look_ahead, study_model
@@ -41,8 +42,10 @@ __all__ = [
     "ScriptTrace",
     "Seen",
     "Sighting",
+    "Standing",
     "Variant",
     "ask_script",
+    "continue_plan",
     "draw_curve",
     "expect",
     "fill_memory",

@@ -93,11 +93,16 @@ def resolve_batch(wish: BatchWish) -> Batch:
     return _batch(wish, rest.numerator, known)
 
 
-def keep_total(batch: Batch, *, world_size: int, unit: Literal["samples", "tokens"] = "samples") -> Batch:
+def keep_total(
+    batch: Batch, *, world_size: int, largest: int | None = None, unit: Literal["samples", "tokens"] = "samples"
+) -> Batch:
     """Return the same total on another number of ranks, with the largest micro-batch not above the old one.
 
     The effective batch is part of the training, the number of ranks is not; memory was known to be enough for the
     old micro-batch.
+
+    Args:
+        largest: a micro-batch that is known to be possible, where that is not the old one.
     """
     share, rest = divmod(batch.samples, world_size)
     if rest:
@@ -105,7 +110,8 @@ def keep_total(batch: Batch, *, world_size: int, unit: Literal["samples", "token
         total = batch.tokens if unit == "tokens" and batch.tokens else batch.samples
         wish = BatchWish(total=total, unit=unit, world_size=world_size, tokens_per_sample=tokens)
         raise _refuse(wish, "plan/batch-does-not-divide")
-    per_device = max(divisor for divisor in _divisors(share) if divisor <= batch.per_device)
+    largest = batch.per_device if largest is None else largest
+    per_device = max(divisor for divisor in _divisors(share) if divisor <= largest)
     return Batch(per_device=per_device, accumulation=share // per_device, samples=batch.samples, tokens=batch.tokens)
 
 

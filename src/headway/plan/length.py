@@ -1,14 +1,33 @@
-"""How long the run is: steps, samples or epochs, whichever was given last, in samples."""
+"""How long the run is: steps, samples or epochs, whichever was given last, in samples.
+
+A run that continues is as long as what it has done plus what is left. What it has done is counted in samples, so a
+batch that changes on the way leaves both numbers in one unit, and the learning rate, which follows them, falls at the
+end.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headway.config import TrainConfig
 from headway.errors import ConfigError
+from headway.plan.record import Plan
 
 _KEYS = ("steps", "samples", "epochs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What a run has done so far."""
+
+    step: int = 0
+    """Optimizer steps."""
+    samples: int = 0
+    """Samples it has trained on."""
+
+
+FRESH = Standing()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,22 +45,50 @@ class Length:
 
 
 def resolve_length(
-    train: TrainConfig, *, batch_samples: int, train_samples: int | None, layers: Mapping[str, int] | None = None
+    train: TrainConfig,
+    *,
+    batch_samples: int,
+    train_samples: int | None,
+    layers: Mapping[str, int] | None = None,
+    done: Standing = FRESH,
 ) -> Length:
     """Return the length of the run; the last step may be a partial one.
 
     Args:
         layers: rank of the layer that set each key; of several keys the one from the highest layer decides.
+        done: what the run has done, perhaps with another batch.
     """
     key, overruled = _choose(train, layers or {})
-    total = _total_samples(train, key, batch_samples, train_samples)
+    if key == "steps":
+        steps = train.steps or 0
+        total = _samples_of(steps, batch_samples, done)
+    else:
+        total = _total_samples(train, key, train_samples)
+        steps = _steps_to(total, batch_samples, done)
     return Length(
         key=key,
         total_samples=total,
-        total_steps=-(-total // batch_samples),
+        total_steps=steps,
         epochs=total / train_samples if train_samples else None,
         overruled=overruled,
     )
+
+
+def continue_plan(plan: Plan, done: Standing) -> Plan:
+    """Return the plan of a run that has done this much, perhaps with another batch than the plan's."""
+    if plan.length == "steps":
+        return replace(plan, total_samples=_samples_of(plan.total_steps, plan.batch_samples, done))
+    if plan.length in _KEYS:
+        return replace(plan, total_steps=_steps_to(plan.total_samples, plan.batch_samples, done))
+    return plan  # a run of an earlier version, whose batch never changed
+
+
+def _samples_of(steps: int, batch_samples: int, done: Standing) -> int:
+    return done.samples + max(0, steps - done.step) * batch_samples
+
+
+def _steps_to(total_samples: int, batch_samples: int, done: Standing) -> int:
+    return done.step + max(0, -(-(total_samples - done.samples) // batch_samples))
 
 
 def _choose(train: TrainConfig, layers: Mapping[str, int]) -> tuple[str, tuple[str, ...]]:
@@ -55,9 +102,7 @@ def _choose(train: TrainConfig, layers: Mapping[str, int]) -> tuple[str, tuple[s
     return highest[0], tuple(key for key in given if key != highest[0])
 
 
-def _total_samples(train: TrainConfig, key: str, batch_samples: int, train_samples: int | None) -> int:
-    if key == "steps":
-        return (train.steps or 0) * batch_samples
+def _total_samples(train: TrainConfig, key: str, train_samples: int | None) -> int:
     if key == "samples":
         return train.samples or 0
     if not train_samples:

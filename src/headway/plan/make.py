@@ -11,12 +11,14 @@ from headway.errors import PlanError
 from headway.machine import MachineReport
 from headway.plan.batch import Batch, BatchWish, keep_total, resolve_batch, wish_batch
 from headway.plan.layout import Layout, lay_out
-from headway.plan.length import Length, resolve_length
+from headway.plan.length import FRESH, Length, Standing, resolve_length
 from headway.plan.record import Plan, PlanWarning
-from headway.plan.rows import list_rows
+from headway.plan.rows import Asked, list_rows
 from headway.plan.schedule import check_floor, choose_warmup, lr_factor
 from headway.plan.words import COMMAND_LAYER, FILE_LAYER, rank_of
 from headway.plan.workers import share_workers
+
+_BATCH_KEYS = ("per_device", "total", "accumulation", "all_devices")
 
 
 class Loaded(Protocol):
@@ -38,28 +40,35 @@ class Loaded(Protocol):
         ...
 
 
-def make_plan(loaded: Loaded, machine: MachineReport, recipe: Recipe, *, before: Plan | None = None) -> Plan:
+def make_plan(
+    loaded: Loaded, machine: MachineReport, recipe: Recipe, *, before: Plan | None = None, done: Standing = FRESH
+) -> Plan:
     """Return how this run is laid out on this machine, or refuse with the nearest settings that work.
 
     Args:
-        before: the plan of the run that goes on; on another number of ranks its total batch is kept.
+        before: the plan of the run that continues: its total batch stays, unless another one has just been asked for.
+        done: what that run has done.
     """
     config, origins = loaded.config, loaded.origins
     layout = lay_out(config, machine, origins)
     tokens = recipe.tokens_per_sample(config.task) if recipe.tokens_per_sample else None
     in_epoch = recipe.train_samples(config.task) if recipe.train_samples else None
     layers: Mapping[str, int] = {key: rank_of(origin) for key, origin in origins.items()}
-    asked, origins, layers = _share_out(config.batch, origins, layers, layout.world_size)
-    wish = wish_batch(
-        _drop_lowest(asked, layers),
-        world_size=layout.world_size,
-        tokens_per_sample=tokens,
-        spelling=loaded.guide_names,
-    )
-    kept = before if before and _keeps_batch(before, layout.world_size, layers) else None
-    batch = _kept_batch(kept, wish) if kept else resolve_batch(wish)
-    length = resolve_length(config.train, batch_samples=batch.samples, train_samples=in_epoch, layers=layers)
-    _, warmup = choose_warmup(config.lr, origins, batch_samples=batch.samples)
+    typed = {key for key in _BATCH_KEYS if layers.get(f"batch.{key}", 0) == COMMAND_LAYER}
+    if before is not None and not typed & {"total", "accumulation"}:
+        batch, wish, origins = _continue_batch(loaded, before, world_size=layout.world_size, tokens=tokens)
+        kept: Plan | None = before
+    else:
+        asked, origins, layers = _share_out(config.batch, origins, layers, layout.world_size)
+        wish = wish_batch(
+            _drop_lowest(asked, layers),
+            world_size=layout.world_size,
+            tokens_per_sample=tokens,
+            spelling=loaded.guide_names,
+        )
+        batch, kept = resolve_batch(wish), None
+    length = resolve_length(config.train, batch_samples=batch.samples, train_samples=in_epoch, layers=layers, done=done)
+    _, warmup = choose_warmup(config.lr, origins, batch_samples=batch.samples, before=before, done=done)
     workers, crowded = share_workers(config.parallel, layers, ranks=layout.world_size, cores=machine.cores)
     factor = lr_factor(config.lr, batch=_in_unit(config, batch))
     check_floor(config.lr, factor)
@@ -91,8 +100,10 @@ def make_plan(loaded: Loaded, machine: MachineReport, recipe: Recipe, *, before:
         gpu_uuids=uuids if len(uuids) == len(layout.gpus) else (),
         epoch_samples=in_epoch,
         code_id=recipe.code_id,
+        length=length.key,
     )
-    return replace(plan, rows=list_rows(plan, config, origins, machine=machine, wish=wish, length=length, kept=kept))
+    asked_for = Asked(wish=wish, length=length, kept=kept, done=done)
+    return replace(plan, rows=list_rows(plan, config, origins, machine=machine, asked=asked_for))
 
 
 def _share_out(
@@ -130,21 +141,36 @@ def _in_unit(config: RunConfig, batch: Batch) -> int:
     return batch.tokens if config.batch.unit == "tokens" and batch.tokens else batch.samples
 
 
-def _keeps_batch(before: Plan, world_size: int, layers: Mapping[str, int]) -> bool:
-    """Whether the run so far decides the batch: the ranks changed, and nobody has just asked for another one."""
-    asked = (f"batch.{key}" for key in ("per_device", "total", "accumulation", "all_devices"))
-    return before.world_size != world_size and all(layers.get(key, 0) < COMMAND_LAYER for key in asked)
-
-
-def _kept_batch(before: Plan, wish: BatchWish) -> Batch:
-    tokens = before.batch_samples * wish.tokens_per_sample if wish.tokens_per_sample else None
+def _continue_batch(
+    loaded: Loaded, before: Plan, *, world_size: int, tokens: int | None
+) -> tuple[Batch, BatchWish, Mapping[str, str]]:
+    """Return the batch of a run that continues: its total stays, whatever the ranks and the micro-batch are now."""
+    config, origins = loaded.config.batch, loaded.origins
+    layers = {key: rank_of(origin) for key, origin in origins.items()}
+    unit_size = tokens if config.unit == "tokens" and tokens else 1
+    wish = BatchWish(
+        total=before.batch_samples * unit_size,
+        unit="tokens" if unit_size != 1 else "samples",
+        world_size=world_size,
+        tokens_per_sample=tokens,
+        spelling=loaded.guide_names,
+    )
+    if COMMAND_LAYER in (layers.get("batch.per_device", 0), layers.get("batch.all_devices", 0)):
+        asked, origins, _ = _share_out(config, origins, layers, world_size)
+        wish = replace(wish, per_device=asked.per_device)
+        return resolve_batch(wish), wish, origins
+    all_tokens = before.batch_samples * tokens if tokens else None
     batch = Batch(
         per_device=before.micro_batch,
         accumulation=before.accumulation,
         samples=before.batch_samples,
-        tokens=tokens,
+        tokens=all_tokens,
     )
-    return keep_total(batch, world_size=wish.world_size, unit=wish.unit)
+    if world_size == before.world_size:
+        return batch, wish, origins
+    # Fewer ranks may take the micro-batch that somebody has written for them, where more had to take a smaller one.
+    largest = max(_drop_lowest(config, layers).per_device or 0, batch.per_device)
+    return keep_total(batch, world_size=world_size, largest=largest, unit=wish.unit), wish, origins
 
 
 def _warn(warmup: int, batch: Batch, length: Length, in_epoch: int | None) -> list[PlanWarning]:

@@ -70,6 +70,8 @@ class Plan:
     """Fingerprint of the recipe's code; what was traced or measured with other code does not count for this plan."""
     forecast: Mapping[str, Any] | None = None
     """Memory and time as foreseen (`Forecast.to_json`); none: nothing is known of the model yet."""
+    length: str = ""
+    """What fixes the end of the run: `steps`, or `samples` or `epochs`, which are both counted in samples."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as it stands in plan.json."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from headway.config import RunConfig
 from headway.machine import MachineReport
 from headway.messages import say
 from headway.plan.batch import BatchWish
-from headway.plan.length import Length
+from headway.plan.length import FRESH, Length, Standing
 from headway.plan.record import Plan, PlanRow
 from headway.plan.schedule import choose_warmup, draw_curve, make_schedule
 from headway.units import count
@@ -23,21 +24,25 @@ _EVERY = {
 """How often something is done: by steps, by epochs."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What batch and length were made from."""
+
+    wish: BatchWish
+    length: Length
+    kept: Plan | None = None
+    """The plan of the run that continues, where that decided the total batch."""
+    done: Standing = FRESH
+
+
 def list_rows(
-    plan: Plan,
-    config: RunConfig,
-    origins: Mapping[str, str],
-    *,
-    machine: MachineReport,
-    wish: BatchWish,
-    length: Length,
-    kept: Plan | None = None,
+    plan: Plan, config: RunConfig, origins: Mapping[str, str], *, machine: MachineReport, asked: Asked
 ) -> tuple[PlanRow, ...]:
     """Return the plan's table in the order a reader asks: where, how much at once, how long, how fast, how safe."""
     return (
         *_where(plan, config, origins, machine),
-        *(_kept_batch(plan, kept) if kept else _batch(plan, wish, origins)),
-        *_length(plan, config, origins, length),
+        *(_kept_batch(plan, asked, asked.kept, origins) if asked.kept else _batch(plan, asked.wish, origins)),
+        *_length(plan, config, origins, asked),
         *_rate(plan, config, origins),
         *_upkeep(plan, config, origins, machine),
     )
@@ -124,22 +129,37 @@ def _batch(plan: Plan, asked: BatchWish, origins: Mapping[str, str]) -> Iterator
         yield make_row("batch-tokens", count(plan.batch_samples * tokens), origin)
 
 
-def _kept_batch(plan: Plan, before: Plan) -> Iterator[PlanRow]:
-    """Yield the batch of a run that goes on with other ranks: the total stays, the rest follows."""
-    micro, steps, batch = plan.micro_batch, plan.accumulation, plan.batch_samples
-    yield make_row("batch-per-device", micro, f"≤ {before.micro_batch}, {batch} / ({plan.world_size} × {steps})")
-    yield make_row("batch-accumulation", steps, f"{batch} / ({plan.world_size} × {micro})")
-    yield make_row("batch-samples", count(batch), origin_code="plan/from-kept", ranks=before.world_size)
+def _kept_batch(plan: Plan, asked: Asked, before: Plan, origins: Mapping[str, str]) -> Iterator[PlanRow]:
+    """Yield the batch of a run that continues: the total stays, the rest follows."""
+    micro, steps, batch, ranks = plan.micro_batch, plan.accumulation, plan.batch_samples, plan.world_size
+    if asked.wish.per_device is not None:
+        yield make_row("batch-per-device", micro, _from(origins, "batch.per_device"))
+    elif ranks == before.world_size:
+        yield make_row("batch-per-device", micro, origin_code="plan/from-before")
+    else:
+        most = max(micro, before.micro_batch)
+        yield make_row("batch-per-device", micro, f"≤ {most}, {batch} / ({ranks} × {steps})")
+    yield make_row("batch-accumulation", steps, f"{batch} / ({ranks} × {micro})")
+    if ranks == before.world_size:
+        yield make_row("batch-samples", count(batch), origin_code="plan/from-before")
+    else:
+        yield make_row("batch-samples", count(batch), origin_code="plan/from-kept", ranks=before.world_size)
     if plan.tokens_per_sample is not None:
         tokens = plan.tokens_per_sample
         yield make_row("batch-tokens", count(batch * tokens), f"{batch} × {tokens}")
 
 
-def _length(plan: Plan, config: RunConfig, origins: Mapping[str, str], length: Length) -> Iterator[PlanRow]:
+def _length(plan: Plan, config: RunConfig, origins: Mapping[str, str], asked: Asked) -> Iterator[PlanRow]:
+    length, done = asked.length, asked.done
     origin = _from(origins, f"train.{length.key}")
     total, batch = plan.total_samples, plan.batch_samples
-    yield make_row("steps", count(plan.total_steps), origin if length.key == "steps" else f"⌈{total} / {batch}⌉")
+    # What was done with another batch stands beside what is left; with the same batch the whole is one product.
+    is_mixed = done.samples != done.step * batch
+    steps = f"{done.step} + ⌈({total} − {done.samples}) / {batch}⌉" if is_mixed else f"⌈{total} / {batch}⌉"
+    yield make_row("steps", count(plan.total_steps), origin if length.key == "steps" else steps)
     product = f"{plan.total_steps} × {batch}"
+    if is_mixed:
+        product = f"{done.samples} + {max(0, plan.total_steps - done.step)} × {batch}"
     if length.key == "epochs" and length.epochs:
         product = f"{config.train.epochs:g} × {round(total / length.epochs)}"
     yield make_row("samples", count(total), origin if length.key == "samples" else product)

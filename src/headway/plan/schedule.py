@@ -10,8 +10,9 @@ from typing import Literal
 
 from headway.config import LrConfig
 from headway.errors import ConfigError
+from headway.plan.length import FRESH, Standing
 from headway.plan.record import Plan
-from headway.plan.words import rank_of
+from headway.plan.words import COMMAND_LAYER, rank_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,13 +72,28 @@ def _shape_at(samples: int, schedule: LrSchedule) -> float:
     return schedule.final + (1.0 - schedule.final) * left
 
 
-def choose_warmup(lr: LrConfig, origins: Mapping[str, str], *, batch_samples: int) -> tuple[str, int]:
-    """Return the key that says how long the rate rises, and that in samples; of two keys the higher layer decides."""
+def choose_warmup(
+    lr: LrConfig, origins: Mapping[str, str], *, batch_samples: int, before: Plan | None = None, done: Standing = FRESH
+) -> tuple[str, int]:
+    """Return the key that says how long the rate rises, and that in samples; of two keys the higher layer decides.
+
+    Steps that are still to be taken count in samples of the batch they will have. A rise that is over stays where it
+    was: a cosine begins at its end.
+
+    Args:
+        before: the plan of the run that continues.
+        done: what that run has done.
+    """
     keys = ("lr.warmup_steps", "lr.warmup_samples")
     in_steps, in_samples = (rank_of(origins.get(key, "default")) for key in keys)
     if lr.warmup_steps is None or in_samples > in_steps:
         return keys[1], lr.warmup_samples
-    return keys[0], lr.warmup_steps * batch_samples
+    steps = lr.warmup_steps
+    if done.step < steps:
+        return keys[0], done.samples + (steps - done.step) * batch_samples
+    if before is not None and max(in_steps, in_samples) < COMMAND_LAYER:
+        return keys[0], min(before.warmup_samples, done.samples)
+    return keys[0], done.samples * steps // max(1, done.step)
 
 
 def lr_factor(lr: LrConfig, *, batch: int) -> float:

@@ -10,14 +10,20 @@ from headway.plan.record import PlanRow
 
 FILE_LAYER = LAYERS.index("file")
 """From here up, somebody wrote the value for this run."""
-COMMAND_LAYER = LAYERS.index("command line")
-"""Somebody has just typed it."""
+COMMAND_LAYER = 1 << 30
+"""Somebody has just typed it; what was typed at earlier starts of the run, `command line 2`, lies below, in order."""
 _IN_FILE = re.compile(r":\d+:\d+$")
 
 
 def rank_of(origin: str) -> int:
     """Return the rank of the layer an origin belongs to."""
-    return LAYERS.index(layer_of(origin))
+    layer = layer_of(origin)
+    if layer != "command line":
+        return LAYERS.index(layer)
+    turn = origin.removeprefix(layer).strip()
+    if not turn:
+        return COMMAND_LAYER
+    return len(LAYERS) + (int(turn) if turn.isascii() and turn.isdigit() and len(turn) < 9 else 0)
 
 
 def label_text(row: PlanRow, lang: Language | None = None) -> str:
@@ -38,7 +44,8 @@ def origin_text(row: PlanRow, lang: Language | None = None) -> str:
         return row.origin
     layer, _, rest = row.origin.partition(" ")
     if row.origin.startswith("command line"):
-        layer, rest = "command-line", row.origin.removeprefix("command line").strip()
-    if layer not in ("default", "recipe", "preset", "environment", "command-line"):
+        rest = row.origin.removeprefix("command line").strip()
+        layer = "command-line-before" if rest else "command-line"
+    if layer not in ("default", "recipe", "preset", "environment", "command-line", "command-line-before"):
         return row.origin
     return say(f"plan/from-{layer}", lang, rest=rest).strip()

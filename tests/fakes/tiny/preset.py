@@ -34,6 +34,8 @@ class TinySection(Section):
     """`validation` or `trial`: rank `fail_rank` is killed in the first one of this kind, once."""
     sleep_s: float = 0.0
     """Seconds each loss takes longer."""
+    eval_sleep_s: float = 0.0
+    """Seconds each batch of a validation, and each trial, takes longer."""
 
 
 RECIPE = Recipe(

@@ -11,6 +11,8 @@ from fakes.engine_run import make_run, read_tensors, reports
 from headway.checkpoint import find_resumable, list_checkpoints
 from headway.engine.loop import take_step, train
 from headway.engine.order import Order, expected_ledger
+from headway.engine.precision import Precision
+from headway.engine.snapshot import resume
 from headway.errors import TrainError
 from headway.telemetry import RunDir, read_metrics
 
@@ -234,3 +236,27 @@ def test_a_run_that_is_trained_longer_remembers_its_best(tmp_path):
     train(longer)
     assert longer.progress.best_step == 6
     assert longer.progress.best_value == first.progress.best_value
+
+
+@pytest.mark.parametrize("before", ["fp32", "bf16"])
+def test_a_checkpoint_without_a_loss_scale_starts_fp16_with_the_usual_one(tmp_path, before):
+    train(make_run(tmp_path, "train.steps=2", f"train.precision={before}"))
+    run = make_run(tmp_path, "train.steps=4")
+    run.precision = Precision("fp16", torch.device("cpu"))  # the plan refuses it on CPUs
+    resume(run)
+    assert (run.progress.step, run.precision.scale, run.precision.good_steps) == (2, 65536.0, 0)
+    # As after many overflows: a scale of its own, which a resume takes over.
+    run.precision.overflowed()
+    run.precision.scale = 1.0
+    train(run)
+    run.precision = Precision("fp16", torch.device("cpu"))
+    resume(run)
+    assert (run.progress.step, run.precision.scale) == (4, 1.0)
+    assert make_run(tmp_path, "train.steps=4").precision.scale == 1.0
+
+
+def test_a_run_whose_seed_was_edited_is_refused(tmp_path):
+    train(make_run(tmp_path, "train.steps=2"))
+    with pytest.raises(TrainError) as refused:
+        make_run(tmp_path, "train.steps=4", "seed=5")
+    assert refused.value.code == "engine/seed-changed"

@@ -8,7 +8,7 @@ import pytest
 
 from headway.errors import UsageError
 from headway.launch import find_holder
-from headway.launch.lease import Lease
+from headway.launch.lease import Lease, clear_abandoned
 from headway.telemetry import RunDir, make_lease
 
 
@@ -80,6 +80,7 @@ def test_another_machines_lease_is_respected_until_it_goes_quiet(run):
     with pytest.raises(UsageError) as refused:
         Lease(run, attempt=1, tag="t")
     assert refused.value.code == "launch/lease-elsewhere"
+    assert [path.name for path in run.root.iterdir()] == ["lease.json"]
     old = run.lease.stat().st_mtime - 3600
     os.utime(run.lease, (old, old))
     lease = Lease(run, attempt=1, tag="t")
@@ -90,3 +91,31 @@ def test_another_machines_lease_is_respected_until_it_goes_quiet(run):
 def test_a_torn_lease_of_a_strange_kind_does_not_name_a_holder(run):
     run.lease.write_text("[1, 2]")
     assert find_holder(run) is None
+
+
+def test_a_lease_that_is_handed_over_is_held_without_a_gap_and_cleared_when_nobody_takes_it_up(run):
+    lease = Lease(run)
+    with lease.handed_over() as lock:
+        heir = os.dup(lock)  # as a process that inherits it
+    lease.release()
+    with pytest.raises(UsageError):
+        Lease(run)
+    second = Lease(run, tag="t", lock=heir)
+    assert find_holder(run)["tag"] == "t"
+    second.release()
+    assert list(run.root.iterdir()) == []
+    third = Lease(run)
+    with third.handed_over():
+        pass  # the process has died at once
+    clear_abandoned(run)
+    assert list(run.root.iterdir()) == []
+
+
+def test_a_lease_taken_over_by_another_machine_is_noticed_before_anything_is_written(run):
+    lease = Lease(run)
+    lease.prove()
+    write_lease(run, host="elsewhere", pid=1)
+    with pytest.raises(UsageError) as refused:
+        lease.prove()
+    assert "elsewhere" in refused.value.text()
+    lease.release()

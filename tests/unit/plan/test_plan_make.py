@@ -24,7 +24,17 @@ from headway.errors import CheckError, ConfigError, PlanError
 from headway.machine.visible import apply_visible
 from headway.messages import LANGUAGES
 from headway.messages.plan import TEXTS
-from headway.plan import Plan, label_text, lr_at, make_plan, make_schedule, origin_text, value_text
+from headway.plan import (
+    Plan,
+    Standing,
+    continue_plan,
+    label_text,
+    lr_at,
+    make_plan,
+    make_schedule,
+    origin_text,
+    value_text,
+)
 
 
 @dataclass(frozen=True)
@@ -156,9 +166,75 @@ def test_a_run_that_goes_on_keeps_its_total_on_other_ranks_and_derives_the_rest(
     assert rows(fewer)["batch-samples"] == ("16", "kept from 2 ranks before")
 
 
-def test_a_batch_typed_for_the_resume_overrules_the_one_before():
+def test_a_total_or_accumulation_typed_for_the_resume_overrules_the_total_of_before():
     before = plan(batch=BatchConfig(per_device=8))
-    assert resumed(before, 1, {"batch.per_device": "command line"}, per_device=4).batch_samples == 4
+    assert resumed(before, 1, {"batch.total": "command line"}, per_device=4, total=4).batch_samples == 4
+    assert resumed(before, 2, {"batch.accumulation": "command line"}, per_device=8, accumulation=2).batch_samples == 32
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_a_micro_batch_typed_for_the_resume_changes_the_accumulation_only(ranks):
+    before = plan(batch=BatchConfig(per_device=8, accumulation=2), train=TrainConfig(epochs=4))
+    for key in ("per_device", "all_devices"):
+        typed = {key: 2 if key == "per_device" else 2 * ranks}
+        after = resumed(before, ranks, {f"batch.{key}": "command line", "batch.accumulation": "run.yaml:1:1"}, **typed)
+        assert (after.micro_batch, after.accumulation, after.batch_samples) == (2, 16 // ranks, 32)
+        assert (after.total_samples, after.total_steps) == (before.total_samples, before.total_steps)
+    with pytest.raises(PlanError) as refused:
+        resumed(before, ranks, {"batch.per_device": "command line"}, per_device=3)
+    assert refused.value.code == "plan/batch-does-not-divide"
+
+
+def test_the_total_is_kept_over_any_number_of_resumes_and_the_written_micro_batch_comes_back():
+    made = plan(batch=BatchConfig(per_device=8))
+    found = []
+    for ranks in (1, 4, 4, 8, 2):
+        made = resumed(made, ranks, {"batch.per_device": "recipe tiny"}, per_device=8)
+        found.append((made.micro_batch, made.accumulation))
+    assert found == [(8, 2), (4, 1), (4, 1), (2, 1), (8, 1)]
+
+
+@pytest.mark.parametrize(
+    ("train", "steps", "samples"),
+    [
+        (TrainConfig(steps=100), 100, 300 + (100 - 50) * 16),
+        (TrainConfig(samples=900), 50 + 38, 900),
+        (TrainConfig(epochs=1), 50 + 44, 1000),
+        (TrainConfig(steps=40), 40, 300),
+        (TrainConfig(samples=200), 50, 200),
+    ],
+)
+def test_the_length_of_a_run_that_continues_is_what_it_has_done_and_what_is_left(train, steps, samples):
+    # 50 steps of 6 samples so far, then 16 a step: the learning rate may fall to zero at the end only.
+    before = plan(batch=BatchConfig(per_device=3), train=train)
+    done = Standing(step=50, samples=300)
+    config = RunConfig(batch=BatchConfig(total=16), train=train, lr=LrConfig(schedule="linear"))
+    made = make_plan(Loaded(config, {"batch.total": "command line"}), machine(), RECIPE, before=before, done=done)
+    assert (made.total_steps, made.total_samples) == (steps, samples)
+    curve = [lr_at(300 + 16 * i, make_schedule(config.lr, made)) for i in range(made.total_steps - 50)]
+    assert all(rate > 0 for rate in curve)
+    # Whatever checkpoint the ranks find in the end, they come to the same numbers.
+    assert continue_plan(made, done) == made
+    again = continue_plan(made, Standing(step=50 + min(10, len(curve)), samples=300 + 16 * min(10, len(curve))))
+    assert (again.total_steps, again.total_samples) == (made.total_steps, made.total_samples)
+
+
+def test_a_warm_up_in_steps_is_not_begun_again_with_another_batch():
+    lr, train = LrConfig(warmup_steps=10, schedule="cosine"), TrainConfig(steps=100)
+    before = plan(batch=BatchConfig(per_device=4), lr=lr, train=train)
+    config = RunConfig(batch=BatchConfig(total=32), lr=lr, train=train)
+    origins = {"batch.total": "command line"}
+    for step, want in ((20, 80), (4, 32 + 6 * 32)):
+        done = Standing(step=step, samples=8 * step)
+        made = make_plan(Loaded(config, origins), machine(), RECIPE, before=before, done=done)
+        assert made.warmup_samples == want
+
+
+@pytest.mark.parametrize("key", ["lr.warmup_steps", "lr.warmup_samples"])
+def test_the_warm_up_typed_last_decides(key):
+    origins = {"lr.warmup_steps": "command line 1", "lr.warmup_samples": "command line 1", key: "command line"}
+    made = plan(origins=origins, lr=LrConfig(warmup_steps=3, warmup_samples=50), train=TrainConfig(steps=50))
+    assert made.warmup_samples == (3 * 16 if key == "lr.warmup_steps" else 50)
 
 
 def test_ranks_that_do_not_divide_the_total_of_before_are_refused_in_the_users_unit():

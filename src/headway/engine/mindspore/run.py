@@ -20,12 +20,12 @@ from headway.engine.mindspore.meter import Meter
 from headway.engine.mindspore.ranks import Ranks
 from headway.engine.mindspore.task import ArrayData, Arrays, Ids, MindTask
 from headway.engine.mindspore.update import Adam
-from headway.engine.order import Order, Share, ledger_of, micro_batches, mix_one
+from headway.engine.order import Order, Share, count_taken, ledger_of, micro_batches, mix_one
 from headway.engine.policy import Course, is_suspect
 from headway.engine.progress import Progress, read_progress
 from headway.engine.report import Reporter
 from headway.errors import CheckpointError, TrainError
-from headway.plan import LrSchedule, Plan
+from headway.plan import LrSchedule, Plan, Standing, continue_plan, make_schedule
 from headway.telemetry import MetricsWriter, read_events
 
 _NAME_BYTES = 64
@@ -83,6 +83,12 @@ class MindRun:
     def course(self) -> Course:
         """What decides the end of every step."""
         return Course(config=self.config, total_steps=self.plan.total_steps, in_epoch=len(self.data))
+
+    def continue_plan(self) -> None:
+        """Count the length from where the run stands: its batch may have been another one so far."""
+        done = Standing(step=self.progress.step, samples=count_taken(self.progress.position, self.progress.skips))
+        self.plan = continue_plan(self.plan, done)
+        self.schedule = make_schedule(self.config.lr, self.plan)
 
     def keys(self, position: int, skips: list[tuple[int, int]]) -> Iterator[tuple[Ids, Ids]]:
         """Return which samples of which epochs come to this rank after a position."""
@@ -181,6 +187,7 @@ def save(run: MindRun) -> None:
         "meta": {
             "export": run.task.describe(progress.step, measures),
             "progress": asdict(progress),
+            "trained": count_taken(progress.position, progress.skips),
             "framework": "mindspore",
             "seed": run.config.seed,
             "batch_samples": run.plan.batch_samples,
@@ -221,11 +228,14 @@ def _load(run: MindRun, path: Path) -> None:
         raise TrainError("mindspore/other-framework", path=path)
     if (meta["data_size"], meta["data_id"]) != (len(run.data), dict(run.task.data_id())):
         raise TrainError("engine/data-changed", before=meta["data_size"], now=len(run.data))
+    if meta["seed"] != run.config.seed:
+        raise TrainError("engine/seed-changed", before=meta["seed"], now=run.config.seed)
     state = run.state()
     shapes = {name: tuple(param.shape) for name, param in state.items()}
     fill(state, patience.read(lambda: read_arrays(path, manifest, shapes)))
     run.saver.trust(path, manifest.step)
     run.progress = read_progress(meta)
+    run.continue_plan()
     run.saved_step, run.is_saved_suspect = manifest.step, manifest.suspect
     run.guard_events_saved = run.progress.guard_events
 

@@ -1,0 +1,20 @@
+"""A few of the random lives of `bench/run_lives.py`, where there are hundreds."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from json import loads
+from pathlib import Path
+
+BENCH = Path(__file__).parents[2] / "bench" / "run_lives.py"
+
+
+def test_random_lives_of_a_run_end_as_they_must():
+    # A process of its own: ranks are forked from it, and a test's process has threads.
+    line = [sys.executable, str(BENCH), "--lives", "6", "--seed", "7", "--real", "0"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=400, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = loads(done.stdout.splitlines()[-1])
+    assert (found["lives"], found["wrong"]) == (6, 0)
+    assert found["events"] >= 12
