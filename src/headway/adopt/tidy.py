@@ -33,6 +33,7 @@ _BATCH_SET = re.compile(
     r"^([ \t]*)set[ \t]+(?:\"(\w+)=([^\"\n]*)\"|(\w+)=([^\n&|]*?))[ \t]*(?=$|[&|])", re.MULTILINE | re.I
 )
 _BATCH_REMARK = re.compile(r"^[ \t]*@?(?:rem\b|::)[^\n]*$", re.MULTILINE | re.IGNORECASE)
+_QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
 _PAIRS = str.maketrans({"“": '"', "”": '"', "‘": "'", "’": "'", "\u200b": "", "\ufeff": ""})
 
 
@@ -57,6 +58,21 @@ def tidy(text: str) -> tuple[str, list[tuple[str, int]]]:
     text = _MAGIC_ENV.sub(r"\1export \2=", text)
     text = _NOTEBOOK.sub(r"\1", text)
     return _POWERSHELL.sub(r"\1export \2=", text), slips
+
+
+def find_paste(text: str) -> tuple[str, int] | None:
+    """Return the code and the line of the first thing that a paste has brought along and a shell would not want."""
+    place = text.find("\r\n")
+    if place >= 0:
+        return "adopt/slip-crlf", text.count("\n", 0, place) + 1
+    for number, line in enumerate(_QUOTED.sub(lambda one: "\n" * one[0].count("\n"), text).split("\n"), 1):
+        if re.search("[“”‘’]", line.partition(" #")[0]):
+            return "adopt/slip-typographic", number
+    plain = text.translate(_PAIRS)
+    for number, (line, tidied) in enumerate(zip(plain.split("\n"), tidy(plain)[0].split("\n"), strict=False), 1):
+        if line != tidied:
+            return "adopt/slip-marks", number
+    return None
 
 
 def _read_batch(text: str) -> str:

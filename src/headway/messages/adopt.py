@@ -132,6 +132,14 @@ WHAT 是文件（shell 脚本、批处理脚本、Markdown 指南）、一条启
         en_hint="convert it: sed -i 's/\\r$//' FILE",
         zh_hint="转换：sed -i 's/\\r$//' FILE",
     ),
+    "adopt/slip-typographic": Text(
+        en="typographic quotes, which bash takes for ordinary characters",
+        zh="使用了弯引号，bash 会把它们当作普通字符",
+    ),
+    "adopt/slip-marks": Text(
+        en="a prompt, a code fence or a notebook mark, which bash takes for a part of the command",
+        zh="含有提示符、代码围栏或 notebook 标记，bash 会把它们当作命令的一部分",
+    ),
     # variables
     "adopt/env-kept": Text(en="{name} is passed on", zh="{name} 原样传递"),
     "adopt/env-default": Text(en="{name} asks for what is the default anyway", zh="{name} 设置的就是默认值"),
