@@ -11,7 +11,7 @@ from headway.adopt.finding import Finding, Verdict
 from headway.adopt.guide import Guide, is_guide, read_guide
 from headway.adopt.lint import check, parse_version
 from headway.adopt.record import LAUNCHERS, Entry, Launch, Meaning, Setting
-from headway.adopt.reread import read_clean
+from headway.adopt.reread import read_bash, read_clean
 from headway.adopt.secrets import hide_secrets
 from headway.adopt.tidy import find_paste
 from headway.adopt.understand import understand
@@ -33,6 +33,7 @@ __all__ = [
     "hide_secrets",
     "is_guide",
     "parse_version",
+    "read_bash",
     "read_clean",
     "read_elastic",
     "read_guide",

@@ -6,11 +6,12 @@ import re
 from collections.abc import Sequence
 
 from headway.adopt.command import Command
+from headway.adopt.exact import find_command
 from headway.adopt.launchers import TOOLS, is_launcher, is_python, make, recognise
 from headway.adopt.manifest import read_manifest
 from headway.adopt.options import is_placeholder
 from headway.adopt.record import Entry, Launch, Meaning
-from headway.adopt.reread import read_clean
+from headway.adopt.reread import read_bash, read_clean
 from headway.adopt.sbatch import read_header, variables_of
 from headway.adopt.tidy import tidy
 from headway.adopt.walk import walk
@@ -45,6 +46,7 @@ def understand(text: str, *, has_lone_command: bool = True) -> Meaning:
     """
     if len(text.encode("utf-8", "surrogatepass")) > MAX_TEXT_BYTES:
         raise UsageError("adopt/too-large", size=len(text) // 1024, limit=MAX_TEXT_BYTES // 1024)
+    text = read_bash(text) or text
     known = read_clean(text)
     if known is not None:
         return Meaning(launches=(known,), primary=0)
@@ -64,6 +66,8 @@ def understand(text: str, *, has_lone_command: bool = True) -> Meaning:
         settings=tuple(walked.settings),
         slips=tuple(cured),
         announced=tuple(_ECHO.findall(clean)),
+        plain=clean.strip() if len(launches) == 1 and find_command(clean) is not None else "",
+        defaulted=frozenset(walked.defaulted),
         used=frozenset(walked.used),
     )
 

@@ -93,6 +93,14 @@ WHAT 是文件（shell 脚本、批处理脚本、Markdown 指南）、一条启
     "adopt/verdict-no-effect": Text(en="no effect", zh="不起作用"),
     "adopt/verdict-harmful": Text(en="harmful", zh="有害"),
     "adopt/verdict-contradictory": Text(en="contradictory", zh="自相矛盾"),
+    "adopt/clean-bash": Text(
+        en="headway run gives this command to bash: the environment, the files and the flags it names are read then",
+        zh="headway run 会把这条命令交给 bash：其中的环境变量、文件和选项到那时才读取",
+    ),
+    "adopt/clean-defaulted": Text(
+        en="written with the text's own defaults for {names}; values of these in the environment are not used",
+        zh="{names} 采用了文本中的默认值；环境中的同名变量不会生效",
+    ),
     "adopt/clean-left-out": Text(en="left out: {name}: {why}", zh="已去掉 {name}：{why}"),
     "adopt/clean-changed": Text(en="changed: {name}: {why}", zh="已修改 {name}：{why}"),
     # slips of the author

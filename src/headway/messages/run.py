@@ -55,8 +55,8 @@ torchrun 和普通 python 命令由 headway 直接启动，其余命令仍用自
     "run/json-without-dry-run": Text(
         en="--json shows what would be started, so it needs --dry-run; the output of a run is the program's own",
         zh="--json 用于显示将要启动的内容，需要与 --dry-run 一起使用；运行时的输出是程序自己的",
-        en_hint="headway run --dry-run --json {line}",
-        zh_hint="headway run --dry-run --json {line}",
+        en_hint="type: headway run --dry-run --json {line}",
+        zh_hint="输入：headway run --dry-run --json {line}",
     ),
     "run/note": Text(en="note: {text}", zh="提示：{text}"),
     "run/dry-own": Text(en="its launcher decides", zh="由其启动器决定"),
@@ -88,7 +88,7 @@ torchrun 和普通 python 命令由 headway 直接启动，其余命令仍用自
     ),
     "run/no-background": Text(
         en="the & at the end is left out: headway waits for the line; use headway run --detach for the background",
-        zh="省略了结尾的 &：headway 会等待命令结束（要放到后台，请用 headway run --detach …）",
+        zh="省略了结尾的 &：headway 会等待命令结束；要放到后台运行，使用 headway run --detach",
     ),
     "run/pasted-note": Text(
         en="""line {line}: {what}. The text is run as it is written. To run the repaired line instead:
@@ -131,6 +131,12 @@ torchrun 和普通 python 命令由 headway 直接启动，其余命令仍用自
         zh="{path} 中还有未确定的值：{names}",
         en_hint="write their values into the file, and take their names out of its list unresolved",
         zh_hint="把它们的值写进文件，并从 unresolved 列表中去掉",
+    ),
+    "run/clean-patterns": Text(
+        en="{path} holds words that a shell would replace by others, and no shell has: {words}",
+        zh="{path} 中有需要由 shell 展开、而尚未展开的词：{words}",
+        en_hint="write into the file what they stand for, and take them out of its list patterns",
+        zh_hint="在文件中写出它们实际代表的内容，并从 patterns 列表中去掉",
     ),
     "run/clean-launcher": Text(
         en="{path} is for {launcher}; from a file only python and torchrun on one machine can be started",
