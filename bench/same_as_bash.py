@@ -37,7 +37,7 @@ from headway.launch import Claims
 from headway.launch.exec import main as become
 from headway.launch.job import Job
 from headway.telemetry import RunDir, write_json
-from same_as_bash_lines import LAUNCHERS, WRAPPERS, Line, make_line
+from same_as_bash_lines import LAUNCHERS, WRAPPERS, Line, make_lines
 
 PROBE = """#!{python} -IS
 import json, os, sys
@@ -68,7 +68,7 @@ ELASTIC = (
     "TORCHELASTIC_ERROR_FILE",
 )
 """Where ranks meet and report is the supervisor's: another value, or none, than torchrun's."""
-LINE_S = 60.0
+LINE_S = 180.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,8 +380,7 @@ def main() -> int:
     shown = 0
     with tempfile.TemporaryDirectory(prefix="same-as-bash-") as folder:
         world = World(Path(folder).resolve())
-        for number in range(wanted.lines):
-            line = make_line(random)
+        for number, line in enumerate(make_lines(random, wanted.lines)):
             is_real = number < wanted.real
             verdict, why = judge(world, line, is_real=is_real)
             counts[("command" if is_real else line.mode, verdict)] += 1

@@ -295,6 +295,11 @@ def make_line(random: Random) -> Line:
     return Line(mode, text, kind=make.__name__.strip("_"))
 
 
+def make_lines(random: Random, number: int) -> list[Line]:
+    """Return so many lines."""
+    return [make_line(random) for _ in range(number)]
+
+
 def _words(random: Random) -> Line:
     """Words as a user's shell makes them: any text may be in one."""
     words = shlex.split(random.choice([one for one in LAUNCHERS if "$" not in one]))
