@@ -325,7 +325,7 @@ def _absolute(words: list[str]) -> list[str]:
 
 
 def _is_mild(text: str) -> bool:
-    return not text.startswith(("PET_", "OMP_", "TOKENIZERS", "PYTHONPATH", "LR=", "X+", "CUDA"))
+    return not text.startswith(("PET_", "OMP_", "L=", "TOKENIZERS", "PYTHONPATH", "LR=", "X+", "CUDA"))
 
 
 def _assignments(random: Random, share: float, keep: Callable[[str], bool] = bool) -> str:
@@ -338,8 +338,10 @@ def _assignments(random: Random, share: float, keep: Callable[[str], bool] = boo
 def _plain(random: Random, *, mild: bool = False) -> str:
     launchers = [one for one in LAUNCHERS if one.startswith(("python x", "python -u x"))] if mild else LAUNCHERS
     parts = [random.choice(launchers)]
+    # `adopt` repairs typographic quotes, as it says; everything else in a clean file is bash's.
+    literals = [one for one in LITERALS if not mild or not set(one) & set("“”‘’")]
     for _ in range(random.randint(0, 6)):
-        parts.append(random.choice(random.choices((LITERALS, QUOTED, EXPANDED), (3, 3, 4))[0]))
+        parts.append(random.choice(random.choices((literals, QUOTED, EXPANDED), (3, 3, 4))[0]))
     if random.random() < 0.15:
         parts.append(f"--exit={random.choice((1, 2, 3, 77))}")
     return " ".join(parts)

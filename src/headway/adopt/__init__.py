@@ -6,7 +6,7 @@ Nothing is run, and no file that the text names is read.
 
 from headway.adopt.clean import write_clean
 from headway.adopt.elastic import Elastic, read_elastic
-from headway.adopt.exact import cut_background, find_command
+from headway.adopt.exact import find_command, stay_in_front
 from headway.adopt.finding import Finding, Verdict
 from headway.adopt.guide import Guide, is_guide, read_guide
 from headway.adopt.lint import check, parse_version
@@ -27,7 +27,6 @@ __all__ = [
     "Setting",
     "Verdict",
     "check",
-    "cut_background",
     "find_command",
     "find_paste",
     "hide_secrets",
@@ -37,6 +36,7 @@ __all__ = [
     "read_clean",
     "read_elastic",
     "read_guide",
+    "stay_in_front",
     "understand",
     "write_clean",
 ]

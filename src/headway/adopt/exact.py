@@ -11,6 +11,9 @@ import re
 from typing import Final
 
 _BEHIND: Final = re.compile(r"(?<![&|;<>\\])&[ \t\r\n]*\Z")
+_ANOTHER: Final = re.compile(r"(?<![&|;<>\\])&(?![&>])")
+_QUOTED: Final = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
+_ESCAPED: Final = re.compile(r"\$'(?:\\.|[^'\\])*'", re.DOTALL)
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _VARIABLE: Final = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*|[0-9@*#?-])")
 _BRACED: Final = re.compile(r"\$\{[#!]?[A-Za-z_][A-Za-z0-9_]*")
@@ -24,10 +27,17 @@ _KEYWORDS: Final = frozenset(_KEYWORD_NAMES.split())
 _MAX_NESTED: Final = 4
 
 
-def cut_background(text: str) -> tuple[str, bool]:
-    """Return the text without the `&` at its end, and whether there was one."""
+def stay_in_front(text: str) -> tuple[str, bool]:
+    """Return a text that ends when its last command does, though it had a `&` behind it; and whether it had one.
+
+    A lone command simply loses the sign, and keeps its exit code. Where others were put in the background before it,
+    all are waited for.
+    """
     found = _BEHIND.search(text)
-    return (text, False) if found is None else (text[: found.start()].rstrip(), True)
+    if found is None:
+        return text, False
+    rest = text[: found.start()].rstrip()
+    return (f"{text}\nwait" if _ANOTHER.search(_QUOTED.sub("", rest)) else rest), True
 
 
 def find_command(text: str) -> int | None:
@@ -131,7 +141,10 @@ def _skip_dollar(text: str, at: int, *, is_quoted: bool, depth: int = 0) -> int 
         return found.end()
     if text.startswith("${", at):
         return _skip_braced(text, at, is_quoted=is_quoted, depth=depth)
-    # `$'…'`, `$"…"`, `$(…)`, `$[…]`, `$$`, `$!` are left to bash; what is none of them is a dollar sign.
+    escaped = None if is_quoted else _ESCAPED.match(text, at)
+    if escaped is not None:
+        return escaped.end()
+    # `$"…"`, `$(…)`, `$[…]`, `$$`, `$!` are left to bash; what is none of them is a dollar sign.
     after = text[at + 1 : at + 2]
     is_sign = not after or after in " \t\n/=.,:%" or (is_quoted and after == '"')
     return at + 1 if is_sign else None

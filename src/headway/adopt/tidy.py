@@ -50,6 +50,9 @@ def tidy(text: str) -> tuple[str, list[tuple[str, int]]]:
         place = text.find("\\\r\n")
         slips.append(("adopt/slip-crlf", text.count("\n", 0, max(place, 0)) + 1))
     text, kept = _set_aside(text)
+    found = re.search("[“”‘’]", text)
+    if found is not None:
+        slips.append(("adopt/slip-typographic", text.count("\n", 0, found.start()) + 1))
     text = _tidy_bare(text)
     if kept:
         text = re.sub(f"[{_ASIDE}]", lambda one: kept[ord(one[0]) - ord(_ASIDE[0])], text)

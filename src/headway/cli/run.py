@@ -76,7 +76,7 @@ def run(
     read = read_line(line, options["launcher"])
     if dry_run:
         return _show(read, options, as_json=as_json)
-    for note in read.notes:
+    for note in (*read.notes, *_notes_on(read, options)):
         click.echo(say("run/note", text=note), err=True)
     place = RunDir(into.absolute()) if into is not None else new_run_dir(options["out"], read.name)
     if is_detached:
@@ -89,6 +89,13 @@ def run(
         return _supervise(place, foreign, world_size, claims, is_watched=into is None)
     finally:
         claims.release()
+
+
+def _notes_on(read: ReadLine, options: dict[str, Any]) -> list[str]:
+    """Return what of the options has no effect on a line that keeps its own launcher."""
+    if read.is_native or not options["cpus"] or options["cpus"] == 1:
+        return []
+    return [say("run/cpus-original", cpus=options["cpus"], why=read.why_original or read.launcher)]
 
 
 def _set_environment(read: ReadLine) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from headway.adopt import Elastic, Launch, cut_background, find_paste, read_elastic, understand
+from headway.adopt import Elastic, Launch, find_paste, read_elastic, stay_in_front, understand
 from headway.cli.run_clean import is_clean_file, read_clean_file
 from headway.cli.run_shell import expand, find_program, has_head, needs_bash, quote_for_bash
 from headway.cli.run_torch import Torch, find_torch
@@ -113,7 +113,7 @@ def _given(words: Sequence[str]) -> _Given:
 
 
 def _read_text(text: str, wanted: str | None, *, is_typed: bool = True) -> ReadLine:
-    command, is_behind = cut_background(text)
+    command, is_behind = stay_in_front(text)
     notes = [say("run/no-background")] if is_behind else []
     pasted = find_paste(text) if is_typed else None
     if pasted is not None:
@@ -137,6 +137,7 @@ def _pasted(text: str, pasted: tuple[str, int]) -> dict[str, Any]:
 
 def _start(given: _Given, wanted: str | None) -> ReadLine:
     """Decide over words: ranks of our own, the program itself, or bash for what only bash can start."""
+    given = _without_env(given)
     launch = _recognise(given.words)
     name = _run_name(launch, given.words)
     if needs_bash(given.words, given.environ, is_text=given.is_text):
@@ -150,6 +151,17 @@ def _start(given: _Given, wanted: str | None) -> ReadLine:
         what = ", ".join(launch.wrappers) or launch.launcher
         return _original(given, name, say("run/why-launcher", launcher=what), wanted)
     return _original(given, name, "", wanted) if wanted == "original" else _plain_python(given, name)
+
+
+def _without_env(given: _Given) -> _Given:
+    """Do what an `env` without flags does before Python or torchrun, so that their ranks can be started."""
+    if given.words[0] != "env":
+        return given
+    environ, rest = dict(given.environ), list(given.words[1:])
+    while rest and _ASSIGNMENT.match(rest[0]):
+        name, _, environ[name] = rest.pop(0).partition("=")
+    is_ours = bool(rest) and (_PYTHON.fullmatch(rest[0]) or Path(rest[0]).name == "torchrun")
+    return replace(given, words=tuple(rest), environ=environ) if is_ours else given
 
 
 def _through_bash(given: _Given) -> _Given:

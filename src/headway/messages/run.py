@@ -58,6 +58,10 @@ torchrun 和普通 python 命令由 headway 直接启动，其余命令仍用自
         en_hint="type: headway run --dry-run --json {line}",
         zh_hint="输入：headway run --dry-run --json {line}",
     ),
+    "run/cpus-original": Text(
+        en="--cpus {cpus} only hides the GPUs here, the line starts its own processes: {why}",
+        zh="这里 --cpus {cpus} 只会隐藏 GPU，进程由命令自己启动：{why}",
+    ),
     "run/note": Text(en="note: {text}", zh="提示：{text}"),
     "run/dry-own": Text(en="its launcher decides", zh="由其启动器决定"),
     "run/made": Text(en="run directory: {run}", zh="训练目录：{run}"),
