@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from headway.adopt import Elastic, Launch, find_paste, read_elastic, stay_in_front, understand
 from headway.cli.run_clean import is_clean_file, read_clean_file
-from headway.cli.run_shell import expand, find_program, has_head, needs_bash, quote_for_bash
+from headway.cli.run_shell import SHELLS_OWN, expand, find_program, has_head, needs_bash, quote_for_bash
 from headway.cli.run_torch import Torch, find_torch
 from headway.errors import UsageError
 from headway.messages import say
@@ -24,8 +24,6 @@ from headway.messages import say
 _SCRIPTS: Final = (".sh", ".bash", ".slurm", ".sbatch")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _PYTHON: Final = re.compile(r"(?:.*/)?python[\d.]*")
-_SHELLS_OWN: Final = frozenset({"_", "SHLVL", "PWD", "OLDPWD"})
-"""Set by a shell for every program; nobody has written them into the line."""
 _LOCAL_RANK: Final = "${local_rank}"
 """What torch itself puts in the place of a rank's number."""
 
@@ -63,7 +61,7 @@ class ReadLine:
     @property
     def set_names(self) -> list[str]:
         """Variables that the line sets."""
-        return sorted(self.env.keys() - _SHELLS_OWN)
+        return sorted(self.env.keys() - SHELLS_OWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,8 @@ _BUILTIN_NAMES: Final = (
 )
 _BUILTINS: Final = frozenset(_BUILTIN_NAMES.split())
 """Commands that bash carries out itself."""
+SHELLS_OWN: Final = frozenset({"_", "SHLVL", "PWD", "OLDPWD"})
+"""Set by a shell for every program; nobody has written them into the line."""
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
 

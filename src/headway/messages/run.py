@@ -10,22 +10,25 @@ TEXTS: dict[str, Text] = {
 
 LINE is what you type today: torchrun, python, accelerate, deepspeed, mpirun, a shell script. Nothing in your code
 changes. Lines of torchrun and plain python are started by headway itself; others keep their launcher.
-Options of headway stand before LINE.
+Words are passed on as they are; a line in quotes is read by bash. Options of headway stand before LINE.
 
 Example:
   headway run torchrun --nproc_per_node=2 train.py --epochs 3
   headway run --gpus 2 --restarts 3 torchrun train.py
   headway run bash train.sh
+  headway run 'LR=${LR:-0.1} python train.py > out.log 2>&1'
   headway run launch.yaml    (written by headway adopt … --to launch.yaml)""",
         zh="""在监控下运行任意启动命令：指出最先的故障，返回真实退出码，不留孤儿进程。
 
 LINE 就是平时输入的命令：torchrun、python、accelerate、deepspeed、mpirun 或 shell 脚本，代码无需改动。
-torchrun 和普通 python 命令由 headway 直接启动，其余命令仍用自己的启动器。headway 的选项写在 LINE 之前。
+torchrun 和普通 python 命令由 headway 直接启动，其余命令仍用自己的启动器。
+各个词原样传递；放在引号里的整条命令由 bash 解析。headway 的选项写在 LINE 之前。
 
 示例：
   headway run torchrun --nproc_per_node=2 train.py --epochs 3
   headway run --gpus 2 --restarts 3 torchrun train.py
   headway run bash train.sh
+  headway run 'LR=${LR:-0.1} python train.py > out.log 2>&1'
   headway run launch.yaml    （由 headway adopt … --to launch.yaml 写出）""",
     ),
     "run/option-gpus": Text(
