@@ -181,7 +181,7 @@ def _words_of(world: World, line: Line) -> tuple[str, ...]:
         if launch is None:
             return (line.text,)
         path = world.side / "launch.yaml"
-        path.write_text(write_clean(launch, check(meaning), plain=meaning.plain), encoding="utf-8")
+        path.write_text(write_clean(launch, check(meaning), one_line=meaning.one_line), encoding="utf-8")
         return (str(path),)
     return (line.text,)
 

@@ -31,7 +31,7 @@ def test_lines_made_by_chance_start_the_same_under_bash_and_under_headway(bench,
 @pytest.mark.parametrize(
     ("mode", "text", "words"),
     [
-        ("words", "python x.py --bos '<s>' 'It’s' $'a\\r\\nb'", ("python", "x.py", "--bos", "<s>", "It’s", "a\r\nb")),
+        ("words", "python x.py '<s>' 'It’s' $'a\\r\\n' $'\\xff'", ("python", "x.py", "<s>", "It’s", "a\r\n", "\udcff")),
         ("text", 'D=${GPUS:-0} python x.py "$LR" ~/d g/*.bin $((2*3)) {1..3} ${DEBUG:+--debug} # c', ()),
         ("text", "env -C sub env -u X stdbuf -oL bash ../x.sh a > out.txt 2>&1", ()),
         ("script", "f() { python x.py \"$@\" <<< 'in'; }; f '一 二' | python y.py --exit=3", ()),

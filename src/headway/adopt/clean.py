@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from headway.adopt.exact import find_command
 from headway.adopt.finding import Finding
 from headway.adopt.record import Launch
 from headway.adopt.secrets import hide_secrets
@@ -32,20 +33,21 @@ _HELD = frozenset(_HELD_NAMES.split())
 """Flags of torchrun that the fields hold, or that the supervisor chooses for every attempt."""
 
 
-def write_clean(launch: Launch, findings: Sequence[Finding], *, plain: str = "", defaulted: Iterable[str] = ()) -> str:
+def write_clean(
+    launch: Launch, findings: Sequence[Finding], *, one_line: str = "", defaulted: Iterable[str] = ()
+) -> str:
     """Return the launch as YAML. What has no effect or harms is left out, and a comment says so.
 
     Args:
-        plain: the text it came from, where that is one plain command. If fields cannot hold what it says (a variable of
-            the environment, a glob, a flag of a wrapper), the file holds the command itself, and bash runs it.
+        one_line: the text it came from, where that is one line. If fields cannot hold what it says (a variable of
+            the environment, a glob, a flag of a wrapper, a redirect), the file holds the line, and bash runs it.
         defaulted: variables for which the text had a default.
     """
     record = hide_secrets(launch).to_json()
     env, left_out = _clean_env(launch, findings)
-    if plain and not left_out and hide_secrets(launch) == launch and mask_secrets(plain) == plain:
-        if _only_bash_knows(launch, plain):
-            return "\n".join(["schema: launch/1", f"# {say('adopt/clean-bash')}", *_yaml({"bash": plain})]) + "\n"
-        defaulted = ()  # a plain command with a default is bash's
+    is_shown_whole = hide_secrets(launch) == launch and mask_secrets(one_line) == one_line
+    if one_line and not left_out and is_shown_whole and _only_bash_knows(launch, one_line):
+        return "\n".join(["schema: launch/1", f"# {say('adopt/clean-bash')}", *_yaml({"bash": one_line})]) + "\n"
     kept = {key: record[key] for key in (*_ALWAYS, *_NUMBERS) if record.get(key) is not None}
     if launch.nnodes not in (None, 1):
         # Only several nodes need an address to meet at; on one, a free port is found for every attempt.
@@ -65,12 +67,12 @@ def write_clean(launch: Launch, findings: Sequence[Finding], *, plain: str = "",
     return "\n".join(lines) + "\n"
 
 
-def _only_bash_knows(launch: Launch, plain: str) -> bool:
-    """Say whether a plain command holds more than the fields of the file: then only the command itself is the same."""
-    if launch.wrappers or _ACTIVE.search(_SINGLE.sub("", plain)):
+def _only_bash_knows(launch: Launch, line: str) -> bool:
+    """Say whether a line holds more than the fields of the file: then only the line itself is the same."""
+    if find_command(line) is None or launch.wrappers or _ACTIVE.search(_SINGLE.sub("", line)):
         return True
     try:
-        words = shlex.split(plain, comments=True)
+        words = shlex.split(line, comments=True)
     except ValueError:
         return True
     entry = launch.entry

@@ -131,8 +131,8 @@ class Meaning:
     """Message codes and lines of what the author did not mean as written."""
     announced: tuple[str, ...] = ()
     """What the text tells its reader with echo and printf."""
-    plain: str = ""
-    """The whole text, tidied, where it is one plain command; what only a shell can say about it is then kept too."""
+    one_line: str = ""
+    """The whole text, tidied, where it is one line with one launch; what only a shell can say about it is kept so."""
     defaulted: frozenset[str] = frozenset()
     """Variables for which the text gives a default and the environment may give a value."""
     used: frozenset[str] = frozenset()

@@ -66,10 +66,20 @@ def understand(text: str, *, has_lone_command: bool = True) -> Meaning:
         settings=tuple(walked.settings),
         slips=tuple(cured),
         announced=tuple(_ECHO.findall(clean)),
-        plain=clean.strip() if len(launches) == 1 and find_command(clean) is not None else "",
+        one_line=_one_line(clean) if len(launches) == 1 else "",
         defaulted=frozenset(walked.defaulted),
         used=frozenset(walked.used),
     )
+
+
+def _one_line(text: str) -> str:
+    """Return a text that is one line, continued or not; comments round it left out."""
+    if find_command(text) is not None:
+        return text.strip()
+    lines = [
+        line for line in text.replace("\\\n", "\0").split("\n") if line.strip() and not line.lstrip().startswith("#")
+    ]
+    return lines[0].replace("\0", "\\\n").strip() if len(lines) == 1 else ""
 
 
 def _recognise_all(commands: Sequence[Command]) -> list[Launch]:

@@ -76,7 +76,7 @@ def adopt(
         raise UsageError("adopt/nothing-found", source=source)
     clean = ""
     if meaning.launch is not None:
-        clean = write_clean(meaning.launch, findings, plain=meaning.plain, defaulted=meaning.defaulted)
+        clean = write_clean(meaning.launch, findings, one_line=meaning.one_line, defaulted=meaning.defaulted)
     if wanted.as_json:
         echo_json(_record(source, meaning, findings, clean), indent=2)
     else:

@@ -76,8 +76,9 @@ def run(
     read = read_line(line, options["launcher"])
     if dry_run:
         return _show(read, options, as_json=as_json)
-    for note in (*read.notes, *_notes_on(read, options)):
-        click.echo(say("run/note", text=note), err=True)
+    if into is None:  # in the background it has been said already, and a log is no place for a line as it was typed
+        for note in (*read.notes, *_notes_on(read, options)):
+            click.echo(say("run/note", text=note), err=True)
     place = RunDir(into.absolute()) if into is not None else new_run_dir(options["out"], read.name)
     if is_detached:
         return _detach(place, line)

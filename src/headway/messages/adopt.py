@@ -94,8 +94,8 @@ WHAT 是文件（shell 脚本、批处理脚本、Markdown 指南）、一条启
     "adopt/verdict-harmful": Text(en="harmful", zh="有害"),
     "adopt/verdict-contradictory": Text(en="contradictory", zh="自相矛盾"),
     "adopt/clean-bash": Text(
-        en="headway run gives this command to bash: the environment, the files and the flags it names are read then",
-        zh="headway run 会把这条命令交给 bash：其中的环境变量、文件和选项到那时才读取",
+        en="headway run gives this line to bash: variables, files and flags in it are read then",
+        zh="headway run 会把这一行交给 bash：其中的变量、文件和选项到那时才读取",
     ),
     "adopt/clean-defaulted": Text(
         en="written with the text's own defaults for {names}; values of these in the environment are not used",

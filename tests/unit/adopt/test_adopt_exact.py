@@ -138,7 +138,7 @@ def test_an_interpreter_or_a_program_that_is_no_launcher_is_not_read_as_one():
 
 def clean(text):
     meaning = understand(text)
-    return write_clean(meaning.launch, check(meaning), plain=meaning.plain, defaulted=meaning.defaulted)
+    return write_clean(meaning.launch, check(meaning), one_line=meaning.one_line, defaulted=meaning.defaulted)
 
 
 @pytest.mark.parametrize(
@@ -151,6 +151,8 @@ def clean(text):
         "torchrun --log-dir L --redirects 3 x.py",
         "accelerate launch --num_processes 2 x.py",
         "torchrun --nnodes=2 --nproc_per_node=8 x.py",
+        "python x.py $(date) > log 2>&1",
+        "cd sub && python x.py \\\n  --lr 1",
     ],
 )
 def test_a_clean_file_holds_the_command_where_fields_cannot(text):
