@@ -1,6 +1,6 @@
 """Is what `headway run` starts what bash starts? Lines made by chance, run by both, and everything compared.
 
-    python bench/same_as_bash.py [--lines 2000] [--real 60] [--torchrun 4] [--seed 1]
+    python bench/same_as_bash.py [--seed 1] [--lines 2000] [--skip 0] [--real 60] [--torchrun 4]
 
 Each line is run by bash and by Headway in equal folders. Every program in it is a probe that writes down its argv,
 environment, working directory and input; files written and the exit code are compared too. Most lines go through
@@ -61,13 +61,10 @@ SCRIPT = 'SOURCED="from $0"\npython inner.py "$@" $LR\n'
 OWN = ("HEADWAY_", "TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
 """Variables that Headway documents as its own; its folder at the front of PYTHONPATH is the last of them."""
 ELASTIC = (
-    "MASTER_ADDR",
-    "MASTER_PORT",
-    "TORCHELASTIC_RUN_ID",
-    "TORCHELASTIC_USE_AGENT_STORE",
-    "TORCHELASTIC_ERROR_FILE",
+    *("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_ERROR_FILE"),
+    "TORCHELASTIC_SIGNALS_TO_HANDLE",
 )
-"""Where ranks meet and report is the supervisor's: another value, or none, than torchrun's."""
+"""Where ranks meet and report, and what the agent listens to, is the supervisor's: another value, or none."""
 LINE_S = 180.0
 
 
@@ -371,6 +368,7 @@ def main() -> int:
     """Run, print the table and the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lines", type=int, default=2000)
+    parser.add_argument("--skip", type=int, default=0, help="of the seed's lines, those before this one")
     parser.add_argument("--real", type=int, default=60, help="of them through the whole command")
     parser.add_argument("--torchrun", type=int, default=4, help="lines compared with torch's own launcher")
     parser.add_argument("--seed", type=int, default=1)
@@ -380,7 +378,7 @@ def main() -> int:
     shown = 0
     with tempfile.TemporaryDirectory(prefix="same-as-bash-") as folder:
         world = World(Path(folder).resolve())
-        for number, line in enumerate(make_lines(random, wanted.lines)):
+        for number, line in enumerate(make_lines(random, wanted.skip + wanted.lines)[wanted.skip :]):
             is_real = number < wanted.real
             verdict, why = judge(world, line, is_real=is_real)
             counts[("command" if is_real else line.mode, verdict)] += 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -77,6 +78,8 @@ class _Given:
     in_bash: tuple[str, ...] = ()
     """How bash starts the same."""
     notes: tuple[str, ...] = ()
+    first: str = ""
+    """The program that a shell would have started, where it is no longer the first word."""
 
 
 def read_line(words: Sequence[str], wanted: str | None = None) -> ReadLine:
@@ -159,7 +162,7 @@ def _without_env(given: _Given) -> _Given:
     while rest and _ASSIGNMENT.match(rest[0]):
         name, _, environ[name] = rest.pop(0).partition("=")
     is_ours = bool(rest) and (_PYTHON.fullmatch(rest[0]) or Path(rest[0]).name == "torchrun")
-    return replace(given, words=tuple(rest), environ=environ) if is_ours else given
+    return replace(given, words=tuple(rest), environ=environ, first="env") if is_ours else given
 
 
 def _through_bash(given: _Given) -> _Given:
@@ -216,8 +219,12 @@ def _original(given: _Given, name: str, why: str, wanted: str | None) -> ReadLin
 
 def _common(given: _Given, name: str) -> dict[str, Any]:
     """Return the fields that all ways of starting share. Any: fields of several types."""
-    changed = {key: value for key, value in given.environ.items() if os.environ.get(key) != value}
-    unset = tuple(key for key in os.environ if key not in given.environ)
+    environ = dict(given.environ)
+    if "_" in environ:  # a shell names there the file that it executes
+        first = given.first or given.words[0]
+        environ["_"] = shutil.which(first, path=environ.get("PATH")) or first
+    changed = {key: value for key, value in environ.items() if os.environ.get(key) != value}
+    unset = tuple(key for key in os.environ if key not in environ)
     return {"text": given.text, "name": name, "env": changed, "unset": unset, "notes": given.notes}
 
 

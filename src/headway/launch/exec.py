@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 from pathlib import Path
 from string import Template
@@ -22,7 +21,7 @@ def main(job: dict[str, Any]) -> NoReturn:
     argv = list(job.get("argv") or foreign.argv)
     if foreign.has_macros:
         argv = [argv[0], *(Template(word).safe_substitute(local_rank=job["local_rank"]) for word in argv[1:])]
-    environment = _environment(argv[0])
+    environment = _environment()
     os.chdir(foreign.cwd)
     # What is ignored stays so across an exec. Python ignores the first two, and `yes | head` would never end; a shell
     # ignores the others in what it starts with `&`, and a stop that we pass on would not be heard.
@@ -31,11 +30,9 @@ def main(job: dict[str, Any]) -> NoReturn:
     os.execvpe(argv[0], argv, environment)
 
 
-def _environment(program: str) -> dict[str, str]:
+def _environment() -> dict[str, str]:
     """Return what the program sees: what a shell would have given it, and what the supervisor has set for this rank."""
     environment = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
     if COERCED in environment and not has_given(COERCED):
         del environment[COERCED]
-    if "_" in environment:  # a shell names there the file it executes
-        environment["_"] = shutil.which(program, path=environment.get("PATH")) or program
     return environment
