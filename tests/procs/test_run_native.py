@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import psutil
@@ -45,9 +46,39 @@ def test_a_plain_python_line_gets_no_rank(tmp_path):
 
 def test_an_environment_before_the_command_reaches_it_and_is_not_written_down(tmp_path):
     name = script(tmp_path, "import os; print(os.environ['MY_TOKEN'][::-1])")
-    ran = finished(tmp_path, f"MY_TOKEN=s3cret nohup python {name} > out.txt 2>&1 &")
-    assert "terc3s" in ran.out
+    ran = finished(tmp_path, f"MY_TOKEN=s3cret python {name} &")
+    assert "terc3s" in ran.out and "--detach" in ran.err
+    assert json.loads(ran.run.job.read_text())["env_names"] == ["MY_TOKEN"]
     assert "s3cret" not in json.dumps(json.loads(ran.run.job.read_text()).get("env_names"))
+
+
+def test_a_redirect_of_a_text_is_carried_out(tmp_path):
+    name = script(tmp_path, "import sys; print('out'); print('err', file=sys.stderr)")
+    ran = finished(tmp_path, f"nohup python {name} > out.txt 2>&1 &")
+    assert ran.process.returncode == 0, ran.err
+    assert sorted((tmp_path / "out.txt").read_text().split()) == ["err", "out"]
+
+
+SEEN = "import json, os, sys; print(json.dumps([dict(os.environ), sys.stdin.read()]))"
+
+
+def test_a_program_sees_its_own_input_and_no_variable_that_only_headway_needs(tmp_path):
+    name = script(tmp_path, SEEN)
+    with running(tmp_path, "python", name, env={"TERM": "dumb"}, stdin=subprocess.PIPE) as ran:
+        out, _ = ran.process.communicate(b"typed\n", timeout=60)
+    env, read = json.loads(out)
+    assert read == "typed\n"
+    assert "NO_COLOR" not in env and "FORCE_COLOR" not in env
+
+
+def test_a_rank_is_told_as_the_first_argument_and_macros_are_torchs(tmp_path):
+    program = script(tmp_path, "#!/usr/bin/env python\nimport sys; print(sys.argv[1:])", "prog")
+    (tmp_path / program).chmod(0o755)
+    launch = ["python", "-m", "torch.distributed.launch", "--nproc_per_node=2", "--no_python", f"./{program}"]
+    ran = finished(tmp_path, *launch, "a", "r${local_rank}", "$$x")
+    assert ran.process.returncode == 0, ran.err
+    for rank in (0, 1):
+        assert ran.run.stdout(rank).read_text().strip() == str([f"--local-rank={rank}", "a", f"r{rank}", "$x"])
 
 
 @pytest.mark.parametrize(("end", "code"), [("sys.exit(7)", 7), ("os.kill(os.getpid(), 11)", 139), ("sys.exit(0)", 0)])

@@ -5,16 +5,20 @@ Nothing is run, and no file that the text names is read.
 """
 
 from headway.adopt.clean import write_clean
+from headway.adopt.elastic import Elastic, read_elastic
+from headway.adopt.exact import find_command, stay_in_front
 from headway.adopt.finding import Finding, Verdict
 from headway.adopt.guide import Guide, is_guide, read_guide
 from headway.adopt.lint import check, parse_version
 from headway.adopt.record import LAUNCHERS, Entry, Launch, Meaning, Setting
-from headway.adopt.reread import read_clean
+from headway.adopt.reread import read_bash, read_clean
 from headway.adopt.secrets import hide_secrets
+from headway.adopt.tidy import find_paste
 from headway.adopt.understand import understand
 
 __all__ = [
     "LAUNCHERS",
+    "Elastic",
     "Entry",
     "Finding",
     "Guide",
@@ -23,11 +27,16 @@ __all__ = [
     "Setting",
     "Verdict",
     "check",
+    "find_command",
+    "find_paste",
     "hide_secrets",
     "is_guide",
     "parse_version",
+    "read_bash",
     "read_clean",
+    "read_elastic",
     "read_guide",
+    "stay_in_front",
     "understand",
     "write_clean",
 ]

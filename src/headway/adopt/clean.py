@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from headway.adopt.exact import find_command
 from headway.adopt.finding import Finding
 from headway.adopt.record import Launch
 from headway.adopt.secrets import hide_secrets
@@ -19,22 +21,68 @@ _ADDRESS = ("master_addr", "master_port")
 _REST = ("cuda_visible_devices", "mixed_precision", "launcher_config", "hostfile", "sbatch", "slurm")
 
 
-def write_clean(launch: Launch, findings: Sequence[Finding]) -> str:
-    """Return the launch as YAML. What has no effect or harms is left out, and a comment says so."""
+_RUNNABLE = ("python", "torchrun")
+_ACTIVE = re.compile(r"[$`*?\[~{\\]")
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_SINGLE = re.compile(r"'[^']*'")
+_HELD_NAMES = (
+    "nproc_per_node nnodes standalone module m no_python node_rank master_addr master_port rdzv_endpoint rdzv_backend"
+    " rdzv_id"
+)
+_HELD = frozenset(_HELD_NAMES.split())
+"""Flags of torchrun that the fields hold, or that the supervisor chooses for every attempt."""
+
+
+def write_clean(
+    launch: Launch, findings: Sequence[Finding], *, one_line: str = "", defaulted: Iterable[str] = ()
+) -> str:
+    """Return the launch as YAML. What has no effect or harms is left out, and a comment says so.
+
+    Args:
+        one_line: the text it came from, where that is one line. If fields cannot hold what it says (a variable of
+            the environment, a glob, a flag of a wrapper, a redirect), the file holds the line, and bash runs it.
+        defaulted: variables for which the text had a default.
+    """
     record = hide_secrets(launch).to_json()
+    env, left_out = _clean_env(launch, findings)
+    is_shown_whole = hide_secrets(launch) == launch and mask_secrets(one_line) == one_line
+    if one_line and not left_out and is_shown_whole and _only_bash_knows(launch, one_line):
+        return "\n".join(["schema: launch/1", f"# {say('adopt/clean-bash')}", *_yaml({"bash": one_line})]) + "\n"
     kept = {key: record[key] for key in (*_ALWAYS, *_NUMBERS) if record.get(key) is not None}
     if launch.nnodes not in (None, 1):
         # Only several nodes need an address to meet at; on one, a free port is found for every attempt.
         kept |= {key: record[key] for key in _ADDRESS if record.get(key) is not None}
     kept |= {key: record[key] for key in _REST if record.get(key) not in (None, {}, "")}
-    env, left_out = _clean_env(launch, findings)
     if env:
         kept["env"] = env
     if launch.unresolved:
         kept["unresolved"] = sorted(launch.unresolved)
+    patterns = launch.patterns.intersection(launch.args)
+    if patterns:
+        kept["patterns"] = sorted(patterns)
     lines = ["schema: launch/1", *_yaml(kept)]
+    if defaulted:
+        left_out.append(say("adopt/clean-defaulted", names=", ".join(sorted(defaulted))))
     lines += [f"# {_one_line(text)}" for text in left_out]
     return "\n".join(lines) + "\n"
+
+
+def _only_bash_knows(launch: Launch, line: str) -> bool:
+    """Say whether a line holds more than the fields of the file: then only the line itself is the same."""
+    if find_command(line) is None or launch.wrappers or _ACTIVE.search(_SINGLE.sub("", line)):
+        return True
+    try:
+        words = shlex.split(line, comments=True)
+    except ValueError:
+        return True
+    entry = launch.entry
+    if launch.launcher not in _RUNNABLE or entry is None or launch.nnodes not in (None, 1, "1", "1:1"):
+        return True
+    while words and _ASSIGNMENT.match(words[0]):
+        words.pop(0)
+    if launch.launcher == "torchrun":
+        return words[:1] != ["torchrun"] or not _HELD.issuperset(launch.options)
+    return words != ["python", *(["-m"] if entry.kind == "module" else []), entry.name, *launch.args]
 
 
 def _clean_env(launch: Launch, findings: Sequence[Finding]) -> tuple[dict[str, str], list[str]]:

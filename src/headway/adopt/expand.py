@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from headway.adopt import arithmetic
 from headway.adopt.reshape import change
@@ -17,6 +17,7 @@ _MAX_ATOMS = 512
 _MAX_DEPTH = 8
 _BRACES = re.compile(r"\{(-?\d+)\.\.(-?\d+)\}")
 _MAX_RANGE = 64
+_PATTERN = re.compile(r"[*?\[]|(?:^|[=:])~|\{[^{}]*(?:,|\.\.)[^{}]*\}")
 _IN_WORDS = re.compile(r"(?:your|the path|path to|path of) [\w ./-]+", re.IGNORECASE)
 """A place described in words, `FILE="your config.yaml"`: nobody means several words by it."""
 _PARTS = re.compile(r"[ \t\n]+|(?:<[^\s<>][^<>\n]{0,80}>|[^ \t\n])+")
@@ -45,6 +46,8 @@ class Said:
 
     text: str
     names: frozenset[str] = frozenset()
+    is_pattern: bool = False
+    """A glob, a tilde or braces outside of quotes: the shell makes other words of it."""
 
     @property
     def is_known(self) -> bool:
@@ -54,7 +57,9 @@ class Said:
     def tail(self, start: int) -> Said:
         """Return the rest of the word from a place on."""
         return Said(
-            self.text[start:], self.names if "$" in self.text[start:] or "`" in self.text[start:] else frozenset()
+            self.text[start:],
+            self.names if "$" in self.text[start:] or "`" in self.text[start:] else frozenset(),
+            self.is_pattern,
         )
 
 
@@ -69,11 +74,18 @@ class Variables:
     """Variables whose value is one word with a command substitution in it: they stay under their own name."""
     choices: dict[str, tuple[Value, ...]] = field(default_factory=dict)
     """Variables that a branch left open, with what each of its arms would have set."""
+    defaulted: set[str] = field(default_factory=set)
+    """Variables that the text does not set and has a default for; of all copies together."""
 
     def copy(self) -> Variables:
         """Return an independent copy."""
         return Variables(
-            dict(self.values), dict(self.arrays), set(self.exported), set(self.computed), dict(self.choices)
+            dict(self.values),
+            dict(self.arrays),
+            set(self.exported),
+            set(self.computed),
+            dict(self.choices),
+            self.defaulted,
         )
 
     def set(self, name: str, value: Value, *, is_added: bool = False) -> None:
@@ -127,8 +139,14 @@ def expand_words(words: Iterable[Word], variables: Variables) -> list[Said]:
     """Return the words of a command: variables replaced, unquoted ones split at blanks."""
     result: list[Said] = []
     for word in words:
-        result.extend(said(one) for one in _fields(word, variables))
+        is_pattern = _is_pattern(word)
+        result.extend(replace(said(one), is_pattern=is_pattern) for one in _fields(word, variables))
     return result
+
+
+def _is_pattern(word: Word) -> bool:
+    bare = [piece.raw for piece in word.pieces if piece.kind == "text" and not piece.is_quoted]
+    return any(_PATTERN.search(text) for text in bare)
 
 
 def expand_items(words: Iterable[Word], variables: Variables) -> list[Value]:
@@ -350,6 +368,8 @@ def _default(piece: Piece, value: Value | None, variables: Variables, depth: int
     colon = piece.rest.startswith(":")
     sign, operand = piece.rest[colon], piece.rest[1 + colon :]
     is_empty = value is None or (colon and not any(atom.text for atom in value))
+    if value is None and sign in "-=+":
+        variables.defaulted.add(piece.name)
     if sign == "+":
         return () if is_empty else _operand(operand, variables, depth)
     if not is_empty:

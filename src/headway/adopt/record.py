@@ -73,6 +73,8 @@ class Launch:
     """The launcher's own flags as written, names with underscores; a flag without a value is empty."""
     unresolved: frozenset[str] = frozenset()
     """Variables whose value the text does not give, and command substitutions as written."""
+    patterns: frozenset[str] = frozenset()
+    """Words with a glob, a tilde or braces, which a shell would replace by others."""
     line: int = 1
     """Where the command begins in the text."""
 
@@ -129,6 +131,10 @@ class Meaning:
     """Message codes and lines of what the author did not mean as written."""
     announced: tuple[str, ...] = ()
     """What the text tells its reader with echo and printf."""
+    one_line: str = ""
+    """The whole text, tidied, where it is one line with one launch; what only a shell can say about it is kept so."""
+    defaulted: frozenset[str] = frozenset()
+    """Variables for which the text gives a default and the environment may give a value."""
     used: frozenset[str] = frozenset()
     """Variables that the text itself puts into its commands: `--nproc_per_node=$WORLD_SIZE`."""
 

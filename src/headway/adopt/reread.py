@@ -27,6 +27,18 @@ def read_clean(text: str) -> Launch | None:
         return None
 
 
+def read_bash(text: str) -> str | None:
+    """Return the command that a clean file leaves to bash; None for any other text."""
+    if not text.lstrip("\ufeff \t\r\n").startswith(_SCHEMA):
+        return None
+    try:
+        record = YAML(typ="safe", pure=True).load(text)
+    except (YAMLError, ValueError, OverflowError, RecursionError):
+        return None
+    found = record.get("bash") if isinstance(record, dict) else None
+    return found if isinstance(found, str) else None
+
+
 def _make(record: Mapping[str, Any]) -> Launch:
     facts: dict[str, Any] = {}
     for key, check in _CHECKS.items():
@@ -102,4 +114,5 @@ _CHECKS: Mapping[str, Callable[[Any], Any]] = {
     "sbatch": _mapping,
     "slurm": _mapping,
     "unresolved": lambda value: frozenset(_texts(value)),
+    "patterns": lambda value: frozenset(_texts(value)),
 }

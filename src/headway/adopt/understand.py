@@ -6,11 +6,12 @@ import re
 from collections.abc import Sequence
 
 from headway.adopt.command import Command
+from headway.adopt.exact import find_command
 from headway.adopt.launchers import TOOLS, is_launcher, is_python, make, recognise
 from headway.adopt.manifest import read_manifest
 from headway.adopt.options import is_placeholder
 from headway.adopt.record import Entry, Launch, Meaning
-from headway.adopt.reread import read_clean
+from headway.adopt.reread import read_bash, read_clean
 from headway.adopt.sbatch import read_header, variables_of
 from headway.adopt.tidy import tidy
 from headway.adopt.walk import walk
@@ -45,6 +46,7 @@ def understand(text: str, *, has_lone_command: bool = True) -> Meaning:
     """
     if len(text.encode("utf-8", "surrogatepass")) > MAX_TEXT_BYTES:
         raise UsageError("adopt/too-large", size=len(text) // 1024, limit=MAX_TEXT_BYTES // 1024)
+    text = read_bash(text) or text
     known = read_clean(text)
     if known is not None:
         return Meaning(launches=(known,), primary=0)
@@ -64,8 +66,20 @@ def understand(text: str, *, has_lone_command: bool = True) -> Meaning:
         settings=tuple(walked.settings),
         slips=tuple(cured),
         announced=tuple(_ECHO.findall(clean)),
+        one_line=_one_line(clean) if len(launches) == 1 else "",
+        defaulted=frozenset(walked.defaulted),
         used=frozenset(walked.used),
     )
+
+
+def _one_line(text: str) -> str:
+    """Return a text that is one line, continued or not; comments round it left out."""
+    if find_command(text) is not None:
+        return text.strip()
+    lines = [
+        line for line in text.replace("\\\n", "\0").split("\n") if line.strip() and not line.lstrip().startswith("#")
+    ]
+    return lines[0].replace("\0", "\\\n").strip() if len(lines) == 1 else ""
 
 
 def _recognise_all(commands: Sequence[Command]) -> list[Launch]:

@@ -47,6 +47,8 @@ class Walked:
     slips: list[Slip] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
     """Variables that stand in the words of a command or in the value of another variable."""
+    defaulted: set[str] = field(default_factory=set)
+    """Variables that the text has a default for and does not set."""
 
 
 def walk(
@@ -57,6 +59,7 @@ def walk(
     walker = _Walker(header or {})
     walker.read(text, variables)
     walker.read_spare(variables)
+    walker.out.defaulted = variables.defaulted
     return walker.out
 
 

@@ -74,7 +74,9 @@ def adopt(
         findings = check(meaning, torch=version)
     if not meaning.launches and not findings:
         raise UsageError("adopt/nothing-found", source=source)
-    clean = write_clean(meaning.launch, findings) if meaning.launch is not None else ""
+    clean = ""
+    if meaning.launch is not None:
+        clean = write_clean(meaning.launch, findings, one_line=meaning.one_line, defaulted=meaning.defaulted)
     if wanted.as_json:
         echo_json(_record(source, meaning, findings, clean), indent=2)
     else:

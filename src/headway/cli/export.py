@@ -24,6 +24,9 @@ def export(run: str | None, kind: Format, to: Path | None, out: Path, dry_run: b
     found = find_run(run, out)
     place = to or found.root / "export" / kind
     files = list_targets(found, kind, place)
+    if dry_run and as_json:
+        echo_json({"schema": "export/1", "dry_run": True, "format": kind, "files": [str(file) for file in files]})
+        return
     if dry_run:
         for file in files:
             click.echo(say("ui/would-write", path=file))

@@ -40,6 +40,10 @@ _COMMANDS = {
 }
 _HIDDEN = {"supervise": "headway.cli.supervise", "guide": "headway.cli.guide"}
 _COLORS = ("auto", "always", "never")
+_ANYWHERE = ("--lang", "--color")
+_RUN_VALUE_NAMES = "gpus cpus launcher restarts on-hang hang-after when-free grace runs out into"
+RUN_VALUES = tuple(f"--{name}" for name in _RUN_VALUE_NAMES.split())
+"""Options of `run` that take a value: what follows one of them is not the beginning of the user's line."""
 
 
 @click.command(
@@ -75,8 +79,7 @@ def _own_words(argv: Sequence[str]) -> Sequence[str]:
     if "run" not in argv[:5] or next((word for word in argv if word in _COMMANDS), None) != "run":
         return argv
     for place in range(list(argv).index("run") + 1, len(argv)):
-        # A word that is no option is an option's value or the beginning of the line; both options take a value.
-        if not argv[place].startswith("-") and argv[place - 1] not in ("--lang", "--color"):
+        if not argv[place].startswith("-") and argv[place - 1] not in (*_ANYWHERE, *RUN_VALUES):
             return argv[:place]
     return argv
 
@@ -129,8 +132,10 @@ def _run(given: list[str]) -> int:
     try:
         for name, known in (("--lang", LANGUAGES), ("--color", _COLORS)):
             _check_option(name, _option_value(given, name), known)
+        before = {name: os.environ.get(name) for name in ("NO_COLOR", "FORCE_COLOR")}
         _apply_color(given)
-        code = root.main(_without(given, ("--lang", "--color")), prog_name="headway", standalone_mode=False)
+        words = _without(given, _ANYWHERE)
+        code = root.main(words, prog_name="headway", standalone_mode=False, obj=before)
     except HeadwayError as error:
         return _fail(error)
     except click.exceptions.Exit as end:

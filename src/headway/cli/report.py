@@ -25,7 +25,10 @@ def report(run: str | None, out: Path, to: Path | None, opening: str, dry_run: b
     """Write the report of a run."""
     found = find_run(run, out)
     if dry_run:
-        click.echo(say("ui/would-write", path=to or found.report))
+        if as_json:
+            echo_json({"schema": "report/1", "dry_run": True, "path": str(to or found.report)})
+        else:
+            click.echo(say("ui/would-write", path=to or found.report))
         return
     path = write_report(found, to)
     if as_json:

@@ -15,9 +15,21 @@ from headway.cli.go import describe_command, typed
 from headway.cli.run_devices import choose_devices, read_gpus, wait_for_devices
 from headway.cli.run_line import ReadLine, count_cpus, read_line
 from headway.cli.run_screen import RunScreen
-from headway.cli.shape import command, option
+from headway.cli.shape import command, echo_json, option
+from headway.config import redact_words
 from headway.errors import UsageError
-from headway.launch import EXEC_ENTRY, Claims, Foreign, Outcome, detach, failure_text, launch_run, start_nursery
+from headway.launch import (
+    COERCED,
+    EXEC_ENTRY,
+    Claims,
+    Foreign,
+    Outcome,
+    detach,
+    failure_text,
+    has_given,
+    launch_run,
+    start_nursery,
+)
 from headway.messages import say
 from headway.telemetry import EventLog, RunDir, make_lease, new_run_dir, write_json
 from headway.ui.text import clean_text
@@ -52,16 +64,25 @@ _LIBRARY: Final = re.compile(r"/(?:site|dist)-packages/|/lib/python3\.\d+/|^<|/h
 @option("--runs", "--out", "out", type=click.Path(path_type=Path), default=Path("runs"), help="run/option-out")
 @option("--detach", "is_detached", is_flag=True, help="cli/option-detach")
 @option("--dry-run", is_flag=True, help="run/option-dry-run")
+@option("--json", "as_json", is_flag=True, help="run/option-json")
 @click.option("--into", type=click.Path(path_type=Path, exists=True), hidden=True)
-def run(line: tuple[str, ...], is_detached: bool, dry_run: bool, into: Path | None, **options: Any) -> int:
+def run(
+    line: tuple[str, ...], is_detached: bool, dry_run: bool, as_json: bool, into: Path | None, **options: Any
+) -> int:
     """See the message `run/help`."""
+    _give_back_environment(click.get_current_context())
+    if as_json and not dry_run:
+        raise UsageError("run/json-without-dry-run", line=shlex.join(line))
     read = read_line(line, options["launcher"])
-    os.environ.update(read.env)
     if dry_run:
-        return _show(read, options)
+        return _show(read, options, as_json=as_json)
+    if into is None:  # in the background it has been said already, and a log is no place for a line as it was typed
+        for note in (*read.notes, *_notes_on(read, options)):
+            click.echo(say("run/note", text=note), err=True)
     place = RunDir(into.absolute()) if into is not None else new_run_dir(options["out"], read.name)
     if is_detached:
         return _detach(place, line)
+    _set_environment(read)
     claims = Claims(place.name)
     try:
         foreign, world_size = _decide(read, options, claims, place)
@@ -69,6 +90,42 @@ def run(line: tuple[str, ...], is_detached: bool, dry_run: bool, into: Path | No
         return _supervise(place, foreign, world_size, claims, is_watched=into is None)
     finally:
         claims.release()
+
+
+def _notes_on(read: ReadLine, options: dict[str, Any]) -> list[str]:
+    """Return what of the options has no effect on a line that keeps its own launcher."""
+    if read.is_native or not options["cpus"] or options["cpus"] == 1:
+        return []
+    return [say("run/cpus-original", cpus=options["cpus"], why=read.why_original or read.launcher)]
+
+
+def _set_environment(read: ReadLine) -> None:
+    """Make our environment the one in which the line's program is started."""
+    for name in read.unset:
+        os.environ.pop(name, None)
+    os.environ.update(read.env)
+
+
+def _give_back_environment(context: click.Context) -> None:
+    """Undo what our entry has set for colours, and Python for its locale: the program must not see it."""
+    before = dict(context.find_root().obj or {})
+    if COERCED in os.environ and not has_given(COERCED):
+        before[COERCED] = None
+    for name, value in before.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+def _own_stdin() -> int | None:
+    """Return our own input for the program; None where it is closed, or the terminal's and we are in the background."""
+    try:
+        is_foreign = os.isatty(0) and os.tcgetpgrp(0) != os.getpgrp()
+        os.fstat(0)
+    except OSError:
+        return None
+    return None if is_foreign else 0
 
 
 def _decide(read: ReadLine, options: dict[str, Any], claims: Claims, place: RunDir) -> tuple[Foreign, int]:
@@ -81,7 +138,7 @@ def _decide(read: ReadLine, options: dict[str, Any], claims: Claims, place: RunD
         mode="native" if read.is_native else "original",
         launcher=read.launcher,
         is_distributed=read.is_native and (read.is_distributed or world_size > 1),
-        local_rank_flag=read.local_rank_flag,
+        has_macros=read.has_macros,
         run_id=read.run_id or place.name,
         role=read.role or "default",
         devices=devices,
@@ -145,7 +202,7 @@ def _write_job(place: RunDir, foreign: Foreign, world_size: int, options: dict[s
         "config": {"launch": launch, "env": {"python": None}},
         "plan": {"world_size": world_size, "threads": 1, "gpus": []},
         "foreign": foreign.to_json(),
-        "env_names": sorted(read.env),
+        "env_names": read.set_names,
     }
     write_json(place.job, job)
     write_json(place.command, describe_command())
@@ -158,7 +215,7 @@ def _supervise(place: RunDir, foreign: Foreign, world_size: int, claims: Claims,
     screen = RunScreen(sys.stdout, sys.stderr, world_size, log=None if is_watched else place.log)
     click.echo(say("run/made", run=place.root), err=True)
     try:
-        nursery = start_nursery(entry=EXEC_ENTRY)
+        nursery = start_nursery(entry=EXEC_ENTRY, stdin=_own_stdin())
         nursery.keep_claims(claims.files())
         outcome = launch_run(place, observer=screen, nursery=nursery, foreign=foreign)
     finally:
@@ -201,15 +258,31 @@ def _detach(place: RunDir, line: tuple[str, ...]) -> int:
     return 0
 
 
-def _show(read: ReadLine, options: dict[str, Any]) -> int:
+def _show(read: ReadLine, options: dict[str, Any], *, as_json: bool) -> int:
     """Print what would be started."""
     words = read.num_ranks if read.num_ranks is not None else 1
     ranks = options["cpus"] or options["gpus"] or options["when_free"] or words
     mode = "native" if read.is_native else "original"
-    click.echo(say("run/dry", mode=mode, ranks=ranks if read.is_native else "n/a", launcher=read.launcher))
+    if as_json:
+        record = {
+            "schema": "run-line/1",
+            "mode": mode,
+            "launcher": read.launcher,
+            "ranks": ranks if read.is_native else None,
+            "argv": redact_words(read.argv),
+            "cwd": os.getcwd(),
+            "env_names": read.set_names,
+            "why_original": read.why_original or None,
+            "notes": list(read.notes),
+        }
+        echo_json(record, indent=2)
+        return 0
+    for note in read.notes:
+        click.echo(say("run/note", text=note), err=True)
+    click.echo(say("run/dry", mode=mode, ranks=ranks if read.is_native else say("run/dry-own"), launcher=read.launcher))
     if read.why_original:
         click.echo(say("run/dry-original", why=read.why_original))
-    for name in sorted(read.env):
+    for name in read.set_names:
         click.echo(f"  {name}=…")
     click.echo("  " + shlex.join(read.argv))
     return 0

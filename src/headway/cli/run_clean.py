@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from headway.adopt import Launch, read_clean
+from headway.adopt import Launch, read_bash, read_clean
 from headway.errors import UsageError
 
 _TORCHRUN = ("torchrun", "torch.distributed.launch")
@@ -22,11 +22,17 @@ def read_clean_file(path: Path) -> str:
     Raises:
         UsageError: it is another file, leaves something open, or is for a launcher whose flags it does not hold.
     """
-    launch = read_clean(path.read_bytes().decode("utf-8", "replace"))
+    text = path.read_bytes().decode("utf-8", "replace")
+    command = read_bash(text)
+    if command is not None:
+        return command
+    launch = read_clean(text)
     if launch is None or launch.entry is None:
         raise UsageError("run/not-clean", path=path)
     if launch.unresolved:
         raise UsageError("run/clean-open", path=path, names=", ".join(sorted(launch.unresolved)))
+    if launch.patterns:
+        raise UsageError("run/clean-patterns", path=path, words=", ".join(sorted(launch.patterns)))
     if launch.launcher not in ("python", *_TORCHRUN) or launch.nnodes not in (None, 1, "1", "1:1"):
         raise UsageError("run/clean-launcher", path=path, launcher=launch.launcher)
     return " ".join([*_environment(launch), shlex.join([*_start(launch), *launch.args])])

@@ -1,4 +1,8 @@
-"""From a user's line to what the supervisor starts: our own ranks where the line is plain, else the line itself."""
+"""From a user's line to what the supervisor starts: our own ranks where the line is plain, else the line itself.
+
+Words that the user's shell has made are passed on as they are. A text is bash's: bash expands it where it is one plain
+command, and runs it everywhere else. Nothing here reads a quote, a variable or a redirect by rules of its own.
+"""
 
 from __future__ import annotations
 
@@ -6,29 +10,23 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
-import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from headway.adopt import Launch, Meaning, understand
+from headway.adopt import Elastic, Launch, find_paste, read_elastic, stay_in_front, understand
 from headway.cli.run_clean import is_clean_file, read_clean_file
+from headway.cli.run_shell import SHELLS_OWN, expand, find_program, has_head, needs_bash, quote_for_bash
+from headway.cli.run_torch import Torch, find_torch
 from headway.errors import UsageError
 from headway.messages import say
 
-NATIVE: Final = ("python", "torchrun", "torch.distributed.launch")
-"""Launchers whose whole work on one machine is to start ranks with an environment."""
-_HARMLESS: Final = frozenset({"nohup", "time", "exec", "env", "command", "stdbuf", "setsid"})
-"""Wrappers whose work the supervisor does anyway."""
-_OWN_WORK: Final = ("run_path", "virtual_local_rank", "numa_binding")
-"""Flags of torchrun that ask for more than ranks with an environment."""
 _SCRIPTS: Final = (".sh", ".bash", ".slurm", ".sbatch")
-_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
-_REDIRECT: Final = re.compile(r"\d*[<>]|&>|&$")
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _PYTHON: Final = re.compile(r"(?:.*/)?python[\d.]*")
-_VERSION_S: Final = 20.0
+_LOCAL_RANK: Final = "${local_rank}"
+"""What torch itself puts in the place of a rank's number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +40,9 @@ class ReadLine:
     argv: tuple[str, ...]
     """What a rank executes, or the whole line under its original launcher."""
     env: dict[str, str]
-    """Set before the command in the line."""
+    """What the line's program sees beyond our own environment, or otherwise."""
+    unset: tuple[str, ...] = ()
+    """Variables of our own environment that it does not see."""
     launcher: str
     is_native: bool
     why_original: str = ""
@@ -50,11 +50,36 @@ class ReadLine:
     num_ranks: int | str | None = None
     """As the line says: a number, `gpu`, `auto`, `cpu`; None: it does not say."""
     is_distributed: bool = False
-    local_rank_flag: str = ""
+    has_macros: bool = False
+    """Torch puts the rank's number into the arguments."""
     restarts: int | None = None
     run_id: str = ""
     """`--rdzv-id` of the line."""
     role: str = ""
+    notes: tuple[str, ...] = ()
+    """What the user should know before it starts."""
+
+    @property
+    def set_names(self) -> list[str]:
+        """Variables that the line sets."""
+        return sorted(self.env.keys() - SHELLS_OWN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Given:
+    """Words to start, with all that their program sees."""
+
+    words: tuple[str, ...]
+    environ: Mapping[str, str]
+    text: str
+    """As typed."""
+    is_text: bool = False
+    """Bash made the words of a text; else the user's own shell has."""
+    in_bash: tuple[str, ...] = ()
+    """How bash starts the same."""
+    notes: tuple[str, ...] = ()
+    first: str = ""
+    """The program that a shell would have started, where it is no longer the first word."""
 
 
 def read_line(words: Sequence[str], wanted: str | None = None) -> ReadLine:
@@ -63,176 +88,163 @@ def read_line(words: Sequence[str], wanted: str | None = None) -> ReadLine:
     Raises:
         UsageError: a native start was asked for and is not possible, or the program is not there.
     """
-    if len(words) == 1 and is_clean_file(words[0]):
-        words = [read_clean_file(Path(words[0]))]
+    if len(words) > 1:
+        return _start(_given(words), wanted)
+    if is_clean_file(words[0]):
+        return _read_text(read_clean_file(Path(words[0])), wanted, is_typed=False)
     script = Path(words[0])
-    if len(words) == 1 and script.suffix in _SCRIPTS and script.is_file():
-        return _original(words[0], ("bash", words[0]), script.stem, say("run/why-script"), wanted)
-    is_text = len(words) == 1
-    text = words[0] if is_text else shlex.join(words)
+    if script.suffix in _SCRIPTS and script.is_file():
+        # Without its folder, or without the right to execute it, a shell would refuse; what is meant is plain.
+        is_program = "/" in words[0] and os.access(script, os.X_OK) and has_head(script)
+        argv = (words[0],) if is_program else ("bash", words[0])
+        given = _Given(words=argv, environ=os.environ, text=words[0])
+        return _original(given, script.stem, say("run/why-script"), wanted)
+    return _read_text(words[0], wanted)
+
+
+def _given(words: Sequence[str]) -> _Given:
+    """Take `NAME=value` from the front, as `env` does; everything else stays as the user's shell has made it."""
+    environ = dict(os.environ)
+    rest = list(words)
+    while rest and _ASSIGNMENT.match(rest[0]):
+        name, _, environ[name] = rest.pop(0).partition("=")
+    if not rest:
+        raise UsageError("run/no-program", program=words[-1])
+    return _Given(words=tuple(rest), environ=environ, text=shlex.join(words), in_bash=quote_for_bash(rest))
+
+
+def _read_text(text: str, wanted: str | None, *, is_typed: bool = True) -> ReadLine:
+    command, is_behind = stay_in_front(text)
+    notes = [say("run/no-background")] if is_behind else []
+    pasted = find_paste(text) if is_typed else None
+    if pasted is not None:
+        notes.append(say("run/pasted-note", **_pasted(text, pasted)))
+    given = _Given(words=("bash", "-c", command), environ=os.environ, text=text, is_text=True, notes=tuple(notes))
+    expanded = expand(command)
+    if expanded is None:
+        return _original(given, _name_text(text), say("run/why-shell"), wanted)
+    plain = replace(given, words=expanded.words, environ=expanded.environ, in_bash=given.words)
     try:
-        meaning = understand(text)
-    except UsageError:
-        if is_text:
+        return _start(plain, wanted)
+    except UsageError as refused:
+        if pasted is None or refused.code != "run/no-program":
             raise
-        meaning = Meaning()  # too long to be read, but it can still be run
-    whole = ("bash", "-c", text) if is_text and _needs_shell(text) else tuple(shlex.split(text) if is_text else words)
-    launch = meaning.launch
-    name = _run_name(launch, whole)
-    why = _why_not_native(meaning, text if is_text else "")
-    if why or wanted == "original" or launch is None:
-        return _original(text, whole, name, why, wanted)
-    return _native(text, launch, name)
+        raise UsageError("run/pasted", program=expanded.words[0], **_pasted(text, pasted)) from refused
 
 
-def _why_not_native(meaning: Meaning, text: str) -> str:
-    """Return what of a line is more than starting ranks here; empty: nothing."""
-    launch = meaning.launch
+def _pasted(text: str, pasted: tuple[str, int]) -> dict[str, Any]:
+    return {"line": pasted[1], "what": say(pasted[0]), "text": shlex.quote(text)}
+
+
+def _start(given: _Given, wanted: str | None) -> ReadLine:
+    """Decide over words: ranks of our own, the program itself, or bash for what only bash can start."""
+    given = _without_env(given)
+    launch = _recognise(given.words)
+    name = _run_name(launch, given.words)
+    if needs_bash(given.words, given.environ, is_text=given.is_text):
+        return _original(_through_bash(given), name, say("run/why-bash", word=given.words[0]), wanted)
+    elastic = read_elastic(given.words, given.environ)
+    if elastic is not None:
+        return _start_elastic(given, elastic, name, wanted)
     if launch is None or launch.entry is None:
-        return say("run/why-unknown")
-    if launch.launcher not in NATIVE:
-        return say("run/why-launcher", launcher=launch.launcher)
-    if launch.nnodes not in (None, 1, "1", "1:1"):
-        return say("run/why-nodes", nodes=launch.nnodes)
-    if meaning.unresolved:
-        return say("run/why-unresolved", names=", ".join(meaning.unresolved))
-    if len(meaning.launches) > 1 or _has_more_commands(text):
-        return say("run/why-commands")
-    strange = [name for name in launch.wrappers if name not in _HARMLESS]
-    if strange or launch.sbatch:
-        return say("run/why-launcher", launcher=", ".join(strange) or "sbatch")
-    flag = next((name for name in _OWN_WORK if name in launch.options), None)
-    return say("run/why-launcher", launcher=f"--{flag.replace('_', '-')}") if flag is not None else ""
+        return _original(given, name, say("run/why-unknown"), wanted)
+    if launch.launcher != "python" or launch.wrappers or not _PYTHON.fullmatch(given.words[0]):
+        what = ", ".join(launch.wrappers) or launch.launcher
+        return _original(given, name, say("run/why-launcher", launcher=what), wanted)
+    return _original(given, name, "", wanted) if wanted == "original" else _plain_python(given, name)
 
 
-def _original(text: str, argv: tuple[str, ...], name: str, why: str, wanted: str | None) -> ReadLine:
-    if wanted == "native":
-        raise UsageError("run/not-native", why=why)
-    argv, env = _split_environment(argv)
-    if not argv or shutil.which(argv[0]) is None:
-        beside = Path(sys.executable).parent / (argv[0] if argv else "")
-        if not argv or "/" in argv[0] or not beside.is_file():
-            raise UsageError("run/no-program", program=argv[0] if argv else text)
-        argv = (str(beside), *argv[1:])
-    launcher = Path(argv[0]).name
-    return ReadLine(text=text, name=name, argv=argv, env=env, launcher=launcher, is_native=False, why_original=why)
+def _without_env(given: _Given) -> _Given:
+    """Do what an `env` without flags does before Python or torchrun, so that their ranks can be started."""
+    if given.words[0] != "env":
+        return given
+    environ, rest = dict(given.environ), list(given.words[1:])
+    while rest and _ASSIGNMENT.match(rest[0]):
+        name, _, environ[name] = rest.pop(0).partition("=")
+    is_ours = bool(rest) and (_PYTHON.fullmatch(rest[0]) or Path(rest[0]).name == "torchrun")
+    return replace(given, words=tuple(rest), environ=environ, first="env") if is_ours else given
 
 
-def _split_environment(argv: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Take `NAME=value` words from the front."""
-    env: dict[str, str] = {}
-    rest = list(argv)
-    while rest and (_ASSIGNMENT.match(rest[0]) or rest[0] in _HARMLESS):
-        word = rest.pop(0)
-        if _ASSIGNMENT.match(word):
-            name, _, env[name] = word.partition("=")
-    return tuple(rest), env
+def _through_bash(given: _Given) -> _Given:
+    environ = given.environ
+    if not given.is_text and environ.get("SHLVL", "").isdecimal():
+        # The program must not see that there is one shell more than without us.
+        environ = {**environ, "SHLVL": str(int(environ["SHLVL"]) - 1)}
+    return replace(given, words=given.in_bash, environ=os.environ if given.is_text else environ)
 
 
-def _native(text: str, launch: Launch, name: str) -> ReadLine:
-    assert launch.entry is not None
-    env = dict(launch.env)
-    if launch.cuda_visible_devices is not None:
-        env["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, launch.cuda_visible_devices))
-    if launch.launcher == "python":
-        return ReadLine(
-            text=text, name=name, argv=_python_words(text), env=env, launcher="python", is_native=True, num_ranks=None
-        )
-    python = _launcher_python(text)
-    entry = launch.entry
-    if entry.kind == "command":
-        head: tuple[str, ...] = (entry.name,)
+def _start_elastic(given: _Given, line: Elastic, name: str, wanted: str | None) -> ReadLine:
+    """Start the ranks that torchrun would start, if it is known exactly which."""
+    if line.keeps:
+        why = say("run/why-launcher", launcher=line.keeps)
+    elif not line.is_one_node:
+        why = say("run/why-nodes", nodes=line.num_nodes)
     else:
-        head = (python, "-u", "-m", entry.name) if entry.kind == "module" else (python, "-u", entry.name)
-    says_rank = launch.launcher == "torch.distributed.launch" and "use_env" not in launch.options
-    restarts = launch.options.get("max_restarts", "")
+        torch = find_torch(line, given.environ) if wanted != "original" else None
+        if torch is not None:
+            return _elastic_ranks(given, line, torch, name)
+        why = say("run/why-not-torchs", program=line.program) if wanted != "original" else ""
+    return _original(given, name, why, wanted)
+
+
+def _elastic_ranks(given: _Given, line: Elastic, torch: Torch, name: str) -> ReadLine:
+    head = {"module": (torch.python, "-u", "-m"), "script": (torch.python, "-u"), "command": ()}[line.kind]
+    told = () if line.uses_env else (f"{torch.local_rank_flag}={_LOCAL_RANK}",)
     return ReadLine(
-        text=text,
-        name=name,
-        argv=(*head, *launch.args),
-        env=env,
-        launcher=launch.launcher,
+        **_common(given, name),
+        argv=(*head, line.entry, *told, *line.args),
+        launcher="torch.distributed.launch" if line.is_launch else "torchrun",
         is_native=True,
-        num_ranks=launch.nproc_per_node if launch.nproc_per_node is not None else 1,
+        num_ranks=line.num_ranks if not line.num_ranks.isdecimal() else int(line.num_ranks),
         is_distributed=True,
-        local_rank_flag=_local_rank_flag(python) if says_rank else "",
-        restarts=int(restarts) if restarts.isdigit() else None,
-        run_id=launch.options.get("rdzv_id", ""),
-        role=launch.options.get("role", ""),
+        has_macros=True,
+        restarts=line.max_restarts,
+        run_id=line.run_id,
+        role=line.role,
     )
 
 
-def _python_words(text: str) -> tuple[str, ...]:
-    """Return a plain line from its interpreter on, redirects left out, with the flags Python itself was given."""
-    words = shlex.split(text)
-    while words and not _PYTHON.fullmatch(words[0]):
-        words.pop(0)
-    kept: list[str] = []
-    skip = False
-    for word in words:
-        if skip:
-            skip = False
-        elif _REDIRECT.match(word):
-            skip = word in (">", ">>", "<", "2>", "2>>", "&>", "&>>", "1>")
-        else:
-            kept.append(word)
-    return (_find_program(kept[0]), *kept[1:])
+def _plain_python(given: _Given, name: str) -> ReadLine:
+    argv = (find_program(given.words[0], given.environ), *given.words[1:])
+    return ReadLine(**_common(given, name), argv=argv, launcher="python", is_native=True)
 
 
-def _find_program(name: str) -> str:
-    """Return where a program is: as the shell would find it, else beside our own interpreter."""
-    found = shutil.which(name)
-    if found is not None:
-        return found
-    beside = Path(sys.executable).parent / name
-    if "/" not in name and beside.is_file():
-        return str(beside)
-    raise UsageError("run/no-program", program=name)
+def _original(given: _Given, name: str, why: str, wanted: str | None) -> ReadLine:
+    if wanted == "native":
+        raise UsageError("run/not-native", why=why)
+    argv = (find_program(given.words[0], given.environ), *given.words[1:])
+    launcher = Path(given.words[0]).name
+    return ReadLine(**_common(given, name), argv=argv, launcher=launcher, is_native=False, why_original=why)
 
 
-def _launcher_python(text: str) -> str:
-    """Return the interpreter that the line's own launcher would have used."""
-    words = shlex.split(text)
-    for word in words:
-        if _PYTHON.fullmatch(word):
-            return _find_program(word)
-        if Path(word).name == "torchrun":
-            return _shebang(_find_program(word))
-    return _find_program("python")
+def _common(given: _Given, name: str) -> dict[str, Any]:
+    """Return the fields that all ways of starting share. Any: fields of several types."""
+    environ = dict(given.environ)
+    if "_" in environ:  # a shell names there the file that it executes
+        first = given.first or given.words[0]
+        environ["_"] = shutil.which(first, path=environ.get("PATH")) or first
+    changed = {key: value for key, value in environ.items() if os.environ.get(key) != value}
+    unset = tuple(key for key in os.environ if key not in environ)
+    return {"text": given.text, "name": name, "env": changed, "unset": unset, "notes": given.notes}
 
 
-def _shebang(program: str) -> str:
-    with open(program, "rb") as file:
-        first = file.readline(4096).decode("utf-8", "replace").strip()
-    if first.startswith("#!") and Path(first[2:].split()[0]).name.startswith("python"):
-        return first[2:].split()[0]
-    beside = Path(program).parent / "python"
-    return str(beside) if beside.exists() else _find_program("python")
-
-
-def _local_rank_flag(python: str) -> str:
-    """Return how that interpreter's torch spells the argument: with a dash since 2.0."""
-    asked = "import importlib.metadata as m; print(m.version('torch'))"
+def _recognise(words: Sequence[str]) -> Launch | None:
+    """Return what the line is, for its name and for the kind of its launcher; what is started does not come from it."""
     try:
-        done = subprocess.run([python, "-c", asked], capture_output=True, text=True, timeout=_VERSION_S, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return "--local-rank"
-    return "--local_rank" if done.stdout.startswith(("0.", "1.")) else "--local-rank"
+        return understand(shlex.join(words)).launch
+    except UsageError:
+        return None  # too long to be read, but it can still be run
 
 
-def _needs_shell(text: str) -> bool:
-    return bool(re.search(r"[$|;&<>*?`~\n#(){}]", text))
+def _name_text(text: str) -> str:
+    try:
+        return _run_name(understand(text).launch, ("run",))
+    except UsageError:
+        return "run"
 
 
-def _has_more_commands(text: str) -> bool:
-    """Say whether a text goes on after, or begins before, its one command."""
-    bare = re.sub(r"'[^']*'|\"(?:\\.|[^\"\\])*\"", "", text.strip()).replace("\\\n", " ")
-    bare = re.sub(r"\d?>&\d|&>>?", ">", bare).rstrip("& \t\n")
-    return bool(re.search(r"[|;&\n]", bare))
-
-
-def _run_name(launch: Launch | None, argv: Sequence[str]) -> str:
-    name = launch.entry.name if launch is not None and launch.entry is not None else argv[0] if argv else "run"
+def _run_name(launch: Launch | None, words: Sequence[str]) -> str:
+    name = launch.entry.name if launch is not None and launch.entry is not None else words[0]
     stem = Path(name).name.removesuffix(".py")
     return re.sub(r"[^A-Za-z0-9.-]+", "-", stem).strip("-.")[:40] or "run"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import shlex
 import shutil
@@ -11,10 +12,12 @@ from pathlib import Path
 from typing import Final
 
 from headway.adopt import Launch, understand
+from headway.cli.run_shell import SHELLS_OWN, expand
 from headway.errors import PlanError, UsageError
 from headway.plan import ScriptLine
 
 _PYTHON: Final = re.compile(r".*/python[\d.]*")
+_TORCHRUN: Final = ("torchrun", "torch.distributed.launch")
 
 
 def read_script(text: str, *, num_gpus: int) -> ScriptLine:
@@ -24,7 +27,7 @@ def read_script(text: str, *, num_gpus: int) -> ScriptLine:
         num_gpus: of the machine, for lines that leave the number of ranks to it.
     """
     text = f"python {text}" if _is_bare(text) else text
-    launch = understand(text).launch
+    launch = understand(_with_real_values(text)).launch
     entry = launch.entry if launch is not None else None
     if launch is None or entry is None or entry.kind == "command" or entry.name.endswith((".sh", ".bash")):
         raise UsageError("plan/script-unread", line=text)
@@ -33,8 +36,11 @@ def read_script(text: str, *, num_gpus: int) -> ScriptLine:
     if launch.launcher == "deepspeed":
         raise PlanError("plan/script-sharded", where=entry.name, what="DeepSpeed")
     visible = launch.cuda_visible_devices
+    said = launch.nproc_per_node
+    if said is None and launch.launcher in _TORCHRUN:
+        said = os.environ.get("PET_NPROC_PER_NODE")
     here = num_gpus if visible is None else min(num_gpus, len(visible)) if num_gpus else 0
-    local = _count(launch.nproc_per_node, here)
+    local = _count(said, here)
     nodes = _count(launch.nnodes, 1)
     if num_gpus and local > num_gpus:
         raise PlanError("plan/script-ranks", ranks=local, gpus=num_gpus)
@@ -51,6 +57,16 @@ def read_script(text: str, *, num_gpus: int) -> ScriptLine:
         env=_environment(launch),
         python=_interpreter(text),
     )
+
+
+def _with_real_values(text: str) -> str:
+    """Return the line with what bash makes of it in this environment, as `headway run` would start it."""
+    found = expand(text)
+    if found is None:
+        return text
+    own = {name: value for name, value in found.environ.items() if os.environ.get(name) != value}
+    settings = [f"{name}={shlex.quote(value)}" for name, value in own.items() if name not in SHELLS_OWN]
+    return " ".join([*settings, shlex.join(found.words)])
 
 
 def _environment(launch: Launch) -> dict[str, str]:
@@ -76,7 +92,9 @@ def _count(said: int | str | None, here: int) -> int:
 
 def _interpreter(text: str) -> str:
     """Return the interpreter the line names by its path; else ours, if torch is in it; else the shell's."""
-    named = next((word for word in shlex.split(text) if _PYTHON.fullmatch(word)), None)
+    found = expand(text)
+    words = found.words if found is not None else text.split()
+    named = next((word for word in words if _PYTHON.fullmatch(word)), None)
     if named is not None:
         return named
     if importlib.util.find_spec("torch") is not None:

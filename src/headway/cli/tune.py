@@ -19,7 +19,7 @@ from headway.cli.go import describe_command, preload_of
 from headway.cli.shape import command, echo_json, option
 from headway.cli.source import load_words, split_source
 from headway.cli.train import prepare_data
-from headway.cli.tune_screen import ProbeScreen, show_result, show_space
+from headway.cli.tune_screen import ProbeScreen, show_result, show_space, space_record
 from headway.config import LoadedConfig, RunConfig, load_config, redact
 from headway.errors import CheckError, HeadwayError, UsageError
 from headway.launch import Nursery, start_nursery
@@ -88,6 +88,9 @@ def tune(
     loaded = fit_preset(loaded, machine)
     plan = make_plan(loaded, machine, loaded.recipe)
     question = Question(loaded=loaded, machine=machine, plan=plan, place=Path(), budget_s=budget_s)
+    if dry_run and as_json:
+        echo_json(space_record(question.space()))
+        return
     if dry_run:
         show_space(question.space(), Console(highlight=False))
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Literal, TextIO
+from typing import Any, Literal, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -32,6 +32,13 @@ def show_space(space: Space, console: Console) -> None:
     console.print(table)
     show_skips(space.skips, console)
     console.print()
+
+
+def space_record(space: Space) -> dict[str, Any]:
+    """Return what may be tried as plain JSON. Any: values of many types."""
+    skipped = [{"key": key_of(one.axis), "value": one.value, "why": say(one.code, **one.facts)} for one in space.skips]
+    values = {key_of(axis): list(some) for axis, some in space.values.items()}
+    return {"schema": "tune-space/1", "dry_run": True, "grid": space.grid, "values": values, "skipped": skipped}
 
 
 def show_skips(skips: Iterable[Skip], console: Console) -> None:

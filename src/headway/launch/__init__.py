@@ -7,7 +7,7 @@ from headway.launch.blame import incident_facts
 from headway.launch.claims import Claims
 from headway.launch.detach import Detached, detach, request_stop
 from headway.launch.failure import failure_text
-from headway.launch.foreign import EXEC_ENTRY, Foreign
+from headway.launch.foreign import COERCED, EXEC_ENTRY, Foreign, has_given
 from headway.launch.lease import Lease, find_holder, refuse_held
 from headway.launch.outcome import Incident, Observer, Outcome, SilentObserver
 from headway.launch.processes import die_with_parent
@@ -16,6 +16,7 @@ from headway.launch.run import launch_run
 from headway.launch.warm import Nursery, start_nursery
 
 __all__ = [
+    "COERCED",
     "EXEC_ENTRY",
     "Claims",
     "Detached",
@@ -32,6 +33,7 @@ __all__ = [
     "die_with_parent",
     "failure_text",
     "find_holder",
+    "has_given",
     "incident_facts",
     "launch_run",
     "refuse_held",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from string import Template
 from typing import Any, NoReturn
 
-from headway.launch.foreign import Foreign
+from headway.launch.foreign import COERCED, Foreign, has_given
 from headway.telemetry import RunDir, read_json
 
 _NOT_OURS = ("TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_ERROR_FILE", "HEADWAY_HOOK_CLAIMED")
@@ -18,9 +19,9 @@ def main(job: dict[str, Any]) -> NoReturn:
     """Replace this process; whatever prevents that is raised, and told by the nursery."""
     foreign = Foreign.from_json(read_json(RunDir(Path(job["run_dir"])).job)["foreign"])
     argv = list(job.get("argv") or foreign.argv)
-    if foreign.local_rank_flag:
-        argv.insert(_first_script(argv), f"{foreign.local_rank_flag}={job['local_rank']}")
-    environment = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
+    if foreign.has_macros:
+        argv = [argv[0], *(Template(word).safe_substitute(local_rank=job["local_rank"]) for word in argv[1:])]
+    environment = _environment()
     os.chdir(foreign.cwd)
     # What is ignored stays so across an exec. Python ignores the first two, and `yes | head` would never end; a shell
     # ignores the others in what it starts with `&`, and a stop that we pass on would not be heard.
@@ -29,11 +30,9 @@ def main(job: dict[str, Any]) -> NoReturn:
     os.execvpe(argv[0], argv, environment)
 
 
-def _first_script(argv: list[str]) -> int:
-    """Return the place behind the script or module of `python -u script …`."""
-    place = 1
-    while place < len(argv) and argv[place].startswith("-"):
-        place += 2 if argv[place] in ("-m", "-W", "-X") else 1
-        if argv[place - 2] == "-m":
-            return place
-    return place + 1
+def _environment() -> dict[str, str]:
+    """Return what the program sees: what a shell would have given it, and what the supervisor has set for this rank."""
+    environment = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
+    if COERCED in environment and not has_given(COERCED):
+        del environment[COERCED]
+    return environment

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from headway.secret import redact, redact_words
@@ -11,6 +12,14 @@ from headway.secret import redact, redact_words
 OnHang = Literal["wait", "restart", "stop"]
 Mode = Literal["native", "original"]
 EXEC_ENTRY: Final = "headway.launch.exec:main"
+COERCED: Final = "LC_CTYPE"
+"""Set by Python in its own environment where the locale is C (PEP 538); a program of the user must not inherit it."""
+_GIVEN: Final = Path("/proc/self/environ")
+
+
+def has_given(name: str) -> bool:
+    """Say whether this process was started with a variable; `os.environ` also holds what Python has added."""
+    return any(one.startswith(f"{name}=".encode()) for one in _GIVEN.read_bytes().split(b"\0"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +34,8 @@ class Foreign:
     """Launcher of the line, one of `adopt.LAUNCHERS`."""
     is_distributed: bool = False
     """The ranks are told RANK, WORLD_SIZE and where to meet; a plain `python x.py` is not."""
-    local_rank_flag: str = ""
-    """`torch.distributed.launch` also says it as an argument: `--local-rank` or `--local_rank`."""
+    has_macros: bool = False
+    """The arguments are torchrun's: `${local_rank}` in them becomes the number, `$$` a dollar, as torch does it."""
     run_id: str = "headway"
     role: str = "default"
     devices: tuple[str, ...] | None = None
@@ -53,7 +62,7 @@ class Foreign:
             "mode": self.mode,
             "launcher": self.launcher,
             "is_distributed": self.is_distributed,
-            "local_rank_flag": self.local_rank_flag,
+            "has_macros": self.has_macros,
             "run_id": self.run_id,
             "role": self.role,
             "devices": None if self.devices is None else list(self.devices),

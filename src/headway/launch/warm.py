@@ -37,9 +37,18 @@ class Nursery:
     """A running nursery process. Its messages arrive on `link`; whoever supervises reads them there."""
 
     def __init__(
-        self, *, python: str, preload: Sequence[str], entry: str, tag: str, env: Mapping[str, str] | None = None
+        self,
+        *,
+        python: str,
+        preload: Sequence[str],
+        entry: str,
+        tag: str,
+        env: Mapping[str, str] | None = None,
+        stdin: int | None = None,
     ) -> None:
         self.python, self.preload, self.entry, self.tag = python, tuple(preload), entry, tag
+        self.stdin = stdin
+        """What the ranks read, a program of the user's; None: nothing."""
         self.env = dict(env or {})
         """Set over this process's own environment, for the nursery and the ranks."""
         self.is_ready = False
@@ -56,7 +65,7 @@ class Nursery:
             self.process = subprocess.Popen(
                 # -P: a file in the working directory must never stand in for a module of ours or of the framework.
                 [python, "-P", "-m", "headway.launch.nursery", *map(str, numbers), entry, *preload],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL if stdin is None else stdin,
                 stdout=self._output,
                 stderr=self._output,
                 pass_fds=[theirs.fileno(), after],
@@ -103,7 +112,9 @@ class Nursery:
     def renew(self) -> Nursery:
         """Start another one like it, after this one has died."""
         self.close()
-        return Nursery(python=self.python, preload=self.preload, entry=self.entry, tag=self.tag, env=self.env)
+        return Nursery(
+            python=self.python, preload=self.preload, entry=self.entry, tag=self.tag, env=self.env, stdin=self.stdin
+        )
 
     def close(self) -> None:
         """End the nursery and everything it forked; safe to call twice."""
@@ -133,6 +144,8 @@ def start_nursery(
     preload: Sequence[str] = (),
     entry: str = ENTRY,
     env: Mapping[str, str] | None = None,
+    stdin: int | None = None,
 ) -> Nursery:
     """Start importing now; call from the main thread, as early as the interpreter of the ranks is known."""
-    return Nursery(python=python or sys.executable, preload=preload, entry=entry, tag=secrets.token_hex(8), env=env)
+    tag = secrets.token_hex(8)
+    return Nursery(python=python or sys.executable, preload=preload, entry=entry, tag=tag, env=env, stdin=stdin)

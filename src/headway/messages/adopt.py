@@ -93,6 +93,14 @@ WHAT 是文件（shell 脚本、批处理脚本、Markdown 指南）、一条启
     "adopt/verdict-no-effect": Text(en="no effect", zh="不起作用"),
     "adopt/verdict-harmful": Text(en="harmful", zh="有害"),
     "adopt/verdict-contradictory": Text(en="contradictory", zh="自相矛盾"),
+    "adopt/clean-bash": Text(
+        en="headway run gives this line to bash: variables, files and flags in it are read then",
+        zh="headway run 会把这一行交给 bash：其中的变量、文件和选项到那时才读取",
+    ),
+    "adopt/clean-defaulted": Text(
+        en="written with the text's own defaults for {names}; values of these in the environment are not used",
+        zh="{names} 采用了文本中的默认值；环境中的同名变量不会生效",
+    ),
     "adopt/clean-left-out": Text(en="left out: {name}: {why}", zh="已去掉 {name}：{why}"),
     "adopt/clean-changed": Text(en="changed: {name}: {why}", zh="已修改 {name}：{why}"),
     # slips of the author
@@ -131,6 +139,14 @@ WHAT 是文件（shell 脚本、批处理脚本、Markdown 指南）、一条启
         zh="文件使用 Windows 换行，bash 中所有续行都会失效",
         en_hint="convert it: sed -i 's/\\r$//' FILE",
         zh_hint="转换：sed -i 's/\\r$//' FILE",
+    ),
+    "adopt/slip-typographic": Text(
+        en="typographic quotes, which bash takes for ordinary characters",
+        zh="使用了弯引号，bash 会把它们当作普通字符",
+    ),
+    "adopt/slip-marks": Text(
+        en="a prompt, a code fence or a notebook mark, which bash takes for a part of the command",
+        zh="含有提示符、代码围栏或 notebook 标记，bash 会把它们当作命令的一部分",
     ),
     # variables
     "adopt/env-kept": Text(en="{name} is passed on", zh="{name} 原样传递"),

@@ -10,22 +10,25 @@ TEXTS: dict[str, Text] = {
 
 LINE is what you type today: torchrun, python, accelerate, deepspeed, mpirun, a shell script. Nothing in your code
 changes. Lines of torchrun and plain python are started by headway itself; others keep their launcher.
-Options of headway stand before LINE.
+Words are passed on as they are; a line in quotes is read by bash. Options of headway stand before LINE.
 
 Example:
   headway run torchrun --nproc_per_node=2 train.py --epochs 3
   headway run --gpus 2 --restarts 3 torchrun train.py
   headway run bash train.sh
+  headway run 'LR=${LR:-0.1} python train.py > out.log 2>&1'
   headway run launch.yaml    (written by headway adopt … --to launch.yaml)""",
         zh="""在监控下运行任意启动命令：指出最先的故障，返回真实退出码，不留孤儿进程。
 
 LINE 就是平时输入的命令：torchrun、python、accelerate、deepspeed、mpirun 或 shell 脚本，代码无需改动。
-torchrun 和普通 python 命令由 headway 直接启动，其余命令仍用自己的启动器。headway 的选项写在 LINE 之前。
+torchrun 和普通 python 命令由 headway 直接启动，其余命令仍用自己的启动器。
+各个词原样传递；放在引号里的整条命令由 bash 解析。headway 的选项写在 LINE 之前。
 
 示例：
   headway run torchrun --nproc_per_node=2 train.py --epochs 3
   headway run --gpus 2 --restarts 3 torchrun train.py
   headway run bash train.sh
+  headway run 'LR=${LR:-0.1} python train.py > out.log 2>&1'
   headway run launch.yaml    （由 headway adopt … --to launch.yaml 写出）""",
     ),
     "run/option-gpus": Text(
@@ -51,6 +54,19 @@ torchrun 和普通 python 命令由 headway 直接启动，其余命令仍用自
     ),
     "run/option-out": Text(en="folder for run directories", zh="训练目录放在哪里"),
     "run/option-dry-run": Text(en="show what would be started", zh="只显示将要启动的内容"),
+    "run/option-json": Text(en="with --dry-run: print it as JSON", zh="与 --dry-run 一起使用：以 JSON 输出"),
+    "run/json-without-dry-run": Text(
+        en="--json shows what would be started, so it needs --dry-run; the output of a run is the program's own",
+        zh="--json 用于显示将要启动的内容，需要与 --dry-run 一起使用；运行时的输出是程序自己的",
+        en_hint="type: headway run --dry-run --json {line}",
+        zh_hint="输入：headway run --dry-run --json {line}",
+    ),
+    "run/cpus-original": Text(
+        en="--cpus {cpus} only hides the GPUs here, the line starts its own processes: {why}",
+        zh="这里 --cpus {cpus} 只会隐藏 GPU，进程由命令自己启动：{why}",
+    ),
+    "run/note": Text(en="note: {text}", zh="提示：{text}"),
+    "run/dry-own": Text(en="its launcher decides", zh="由其启动器决定"),
     "run/made": Text(en="run directory: {run}", zh="训练目录：{run}"),
     "run/log": Text(en="whole log: {log}", zh="完整日志：{log}"),
     "run/done": Text(en="done: {steps} steps seen; log: {log}", zh="已完成：观察到 {steps} 步；日志：{log}"),
@@ -68,8 +84,37 @@ torchrun 和普通 python 命令由 headway 直接启动，其余命令仍用自
     "run/why-unknown": Text(en="no Python program was recognised in it", zh="没有识别出 Python 程序"),
     "run/why-launcher": Text(en="{launcher} does work of its own", zh="{launcher} 有自己的工作要做"),
     "run/why-nodes": Text(en="it is for {nodes} nodes", zh="它面向 {nodes} 个节点"),
-    "run/why-unresolved": Text(en="the line leaves open: {names}", zh="命令中有未确定的内容：{names}"),
-    "run/why-commands": Text(en="it has more than one command", zh="它包含多条命令"),
+    "run/why-shell": Text(
+        en="bash runs the text: it is more than one plain command",
+        zh="这段文本由 bash 执行：它不只是一条简单命令",
+    ),
+    "run/why-bash": Text(en="{word} can only be run by bash", zh="{word} 只能由 bash 执行"),
+    "run/why-not-torchs": Text(
+        en="{program} is not the launcher of an installed torch, so it is started as it is",
+        zh="{program} 不是已安装的 torch 自带的启动器，因此照原样启动",
+    ),
+    "run/no-background": Text(
+        en="the & at the end is left out: headway waits for the line; use headway run --detach for the background",
+        zh="省略了结尾的 &：headway 会等待命令结束；要放到后台运行，使用 headway run --detach",
+    ),
+    "run/pasted-note": Text(
+        en="""line {line}: {what}. The text is run as it is written. To run the repaired line instead:
+  headway adopt {text} --to launch.yaml
+  headway run launch.yaml""",
+        zh="""第 {line} 行：{what}。文本按原样执行。如要运行修正后的命令：
+  headway adopt {text} --to launch.yaml
+  headway run launch.yaml""",
+    ),
+    "run/pasted": Text(
+        en="{program} is not a program; line {line} of the text: {what}",
+        zh="{program} 不是程序；文本第 {line} 行：{what}",
+        en_hint="""run the repaired line:
+  headway adopt {text} --to launch.yaml
+  headway run launch.yaml""",
+        zh_hint="""运行修正后的命令：
+  headway adopt {text} --to launch.yaml
+  headway run launch.yaml""",
+    ),
     "run/not-native": Text(
         en="this line cannot be started natively: {why}",
         zh="这条命令无法直接启动：{why}",
@@ -93,6 +138,12 @@ torchrun 和普通 python 命令由 headway 直接启动，其余命令仍用自
         zh="{path} 中还有未确定的值：{names}",
         en_hint="write their values into the file, and take their names out of its list unresolved",
         zh_hint="把它们的值写进文件，并从 unresolved 列表中去掉",
+    ),
+    "run/clean-patterns": Text(
+        en="{path} holds words that a shell would replace by others, and no shell has: {words}",
+        zh="{path} 中有需要由 shell 展开、而尚未展开的词：{words}",
+        en_hint="write into the file what they stand for, and take them out of its list patterns",
+        zh_hint="在文件中写出它们实际代表的内容，并从 patterns 列表中去掉",
     ),
     "run/clean-launcher": Text(
         en="{path} is for {launcher}; from a file only python and torchrun on one machine can be started",

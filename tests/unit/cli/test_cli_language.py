@@ -7,9 +7,11 @@ import os
 import subprocess
 import sys
 
+import click
 import pytest
 
-from headway.cli.main import apply_config_language, choose_language
+from headway.cli.main import RUN_VALUES, _without, apply_config_language, choose_language
+from headway.cli.run import run
 from headway.messages import language, set_language
 
 
@@ -113,3 +115,22 @@ def test_the_control_side_imports_no_framework_and_help_next_to_nothing(tmp_path
     imported = set(json.loads(done.stderr.splitlines()[-1]))
     assert {"headway", "click"} <= imported
     assert imported.isdisjoint(unwanted)
+
+
+@pytest.mark.parametrize(
+    ("argv", "language", "rest"),
+    [
+        (["run", "--cpus", "2", "--lang", "zh", "python", "x.py"], "zh", ["run", "--cpus", "2", "python", "x.py"]),
+        (["run", "--cpus=2", "--lang=zh", "python", "x.py"], "zh", ["run", "--cpus=2", "python", "x.py"]),
+        (["run", "python", "x.py", "--lang", "fr"], "en", ["run", "python", "x.py", "--lang", "fr"]),
+        (["run", "--gpus", "2", "run", "--lang", "fr"], "en", ["run", "--gpus", "2", "run", "--lang", "fr"]),
+    ],
+)
+def test_our_own_options_may_follow_an_option_with_a_value_and_the_lines_own_are_left_alone(argv, language, rest):
+    assert choose_language(argv, {}) == language
+    assert _without(argv, ("--lang", "--color")) == rest
+
+
+def test_every_option_of_run_that_takes_a_value_is_known():
+    taking = {name for one in run.params if isinstance(one, click.Option) and not one.is_flag for name in one.opts}
+    assert taking == set(RUN_VALUES)

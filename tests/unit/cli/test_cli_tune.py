@@ -37,6 +37,16 @@ def test_a_dry_run_shows_the_space_and_starts_nothing(capsys):
     assert not Path("runs/tune").exists()
 
 
+def test_a_dry_run_is_json_where_json_is_asked_for(capsys):
+    code, out, _ = run(capsys, "tune", TINY, "--dry-run", "--json", "parallel.cpus=1", "train.compile=false")
+    record = json.loads(out)
+    assert code == 0 and record["schema"] == "tune-space/1" and record["grid"] >= 1
+    assert "batch.per_device" in record["values"]
+    assert {"key": "train.compile", "value": True} in [
+        {k: one[k] for k in ("key", "value")} for one in record["skipped"]
+    ]
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [

@@ -44,6 +44,7 @@ def make(command: Command, launcher: str, **facts: Any) -> Launch:
         sbatch=command.sbatch,
         line=command.line,
         unresolved=command.unresolved,
+        patterns=frozenset(word.text for word in command.words if word.is_pattern),
         **facts,
     )
 
