@@ -23,14 +23,18 @@ def main(job: dict[str, Any]) -> NoReturn:
     environment = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
     os.chdir(foreign.cwd)
     # What is ignored stays so across an exec. Python ignores the first two, and `yes | head` would never end; a shell
-    # ignores the others in what it starts with `&`, and a stop that we pass on would not be heard.
-    for signum in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGQUIT):
+    # ignores the next two in what it starts with `&`, and a stop that we pass on would not be heard; the nursery
+    # ignores the last ones.
+    ignored = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+    for signum in ignored:
         signal.signal(signum, signal.SIG_DFL)
     os.execvpe(argv[0], argv, environment)
 
 
 def _first_script(argv: list[str]) -> int:
-    """Return the place behind the script or module of `python -u script …`."""
+    """Return the place behind the script or module of `python -u script …`, or behind a program of another kind."""
+    if not Path(argv[0]).name.startswith(("python", "pypy")):
+        return 1
     place = 1
     while place < len(argv) and argv[place].startswith("-"):
         place += 2 if argv[place] in ("-m", "-W", "-X") else 1

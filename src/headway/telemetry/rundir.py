@@ -129,7 +129,8 @@ def _mode() -> int:
 def write_json(path: Path, data: Any) -> None:
     """Replace a file by whole, durable JSON."""
     temp = path.with_name(f".{path.name}.{os.getpid()}")
-    with temp.open("w", encoding="utf-8") as file:
+    # An argument of other bytes than UTF-8 arrives as lone surrogates; as JSON escapes they are read back as they were.
+    with temp.open("w", encoding="utf-8", errors="backslashreplace") as file:
         json.dump(data, file, ensure_ascii=False, indent=1)
         file.write("\n")
         file.flush()
