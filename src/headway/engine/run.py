@@ -52,6 +52,8 @@ class Run:
     metrics: MetricsWriter
     reporter: Reporter
     is_stop_wanted: Callable[[], bool]
+    save_asked_at: Callable[[], float]
+    """When a checkpoint was last asked for from outside, on the monotonic clock; 0: never."""
     progress: Progress = field(default_factory=Progress)
     ledger: Ledger = field(default_factory=Ledger)
     """What this rank has trained on since the run's ledger was last brought up to date."""

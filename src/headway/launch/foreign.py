@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 OnHang = Literal["wait", "restart", "stop"]
 Mode = Literal["native", "original"]
+HANG_S: Final = 10.0
 EXEC_ENTRY: Final = "headway.launch.exec:main"
 
 
@@ -33,7 +34,7 @@ class Foreign:
     must_train: bool = True
     """A run that makes an optimizer and never steps it has failed."""
     on_hang: OnHang = "wait"
-    hang_s: float = 10.0
+    hang_s: float = HANG_S
     """Shortest silence that is looked into."""
     line: str = ""
     """As it was typed."""
