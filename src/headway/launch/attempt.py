@@ -154,6 +154,10 @@ class Attempt:
         """Say whether every rank has ended."""
         return all(rank.status is not None for rank in self.ranks)
 
+    def is_dead(self) -> bool:
+        """Say whether every rank is dead by the kernel's word, be it not known yet how."""
+        return self.is_whole and all(rank.status is not None or rank.seen_t is not None for rank in self.ranks)
+
     def by_pid(self, pid: int) -> RankProcess | None:
         """Return the rank with this pid."""
         return next((rank for rank in self.ranks if rank.pid == pid), None)

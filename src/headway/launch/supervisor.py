@@ -41,7 +41,7 @@ _TICK_S: Final = 0.1
 _BEATS_S: Final = 1.0
 _RANKS_A_TICK: Final = 64
 """Heartbeats read in a tick, in the mean: those of many ranks are read less often, down to once a second."""
-_HEAR_S: Final = 0.05
+_HEAR_S: Final = 0.2
 """Longest time for the nursery's answers before signals are looked at again."""
 _STORE_S: Final = 1.0
 _DEATH_S: Final = 10.0
@@ -233,7 +233,9 @@ class Supervisor:
         if code >= 0:
             rank.status = ExitStatus(code=code, is_oom_kill=code > 0 and self._attempt.saw_oom_kill())
         else:
-            rank.status = ExitStatus(signal=-code, is_oom_kill=self._attempt.saw_oom_kill())
+            # To ask the kernel costs more than all the rest here, and a stop of many ranks has its reason.
+            is_asked = self._stop is not None and -code in (signal.SIGINT, signal.SIGTERM)
+            rank.status = ExitStatus(signal=-code, is_oom_kill=not is_asked and self._attempt.saw_oom_kill())
         if self._job.foreign is not None:
             self._hear_foreign_end(rank, self._attempt)
         if rank.has_finished():
@@ -427,7 +429,11 @@ class Supervisor:
         return "launch/stopped-now" if self._attempts else "launch/interrupted-early"
 
     def _is_grace_over(self, now: float) -> bool:
-        return self._stop is not None and (self._stop.is_now or now >= self._stop.at + self._job.grace_s)
+        if self._stop is None or (
+            self._attempt is not None and self._attempt.is_dead() and not self._attempt.is_over()
+        ):
+            return False
+        return self._stop.is_now or now >= self._stop.at + self._job.grace_s
 
     def _timeout_s(self) -> float:
         now = time.monotonic()
@@ -562,7 +568,9 @@ class Supervisor:
     def _give_up_on_the_undead(self, attempt: Attempt, now: float) -> None:
         if attempt.killed_at is None or now < attempt.killed_at + _DEATH_S:
             return
-        left = [rank.rank for rank in attempt.ranks if rank.status is None]
+        left = [rank.rank for rank in attempt.ranks if rank.status is None and rank.seen_t is None]
+        if not left:
+            return  # all are dead by the kernel's word; how a thousand of them ended takes its time to be told
         for rank in attempt.ranks:
             rank.status = rank.status or ExitStatus()
         self._let_go(attempt)
