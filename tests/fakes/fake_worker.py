@@ -27,7 +27,9 @@ class Rank:
         self.beat = HeartbeatWriter(self.run.heartbeat(self.rank), self.attempt)
         self.is_stopping = False
         self.latest = self.run.checkpoints / "latest-step"
+        self.is_save_asked = False
         signal.signal(signal.SIGTERM, self.on_term)
+        signal.signal(signal.SIGUSR1, self.on_usr1)
         self.peers = meet(job)
 
     def on_term(self, signum: int, frame: object) -> None:
@@ -35,6 +37,9 @@ class Rank:
             print("not listening")
             return
         self.is_stopping = True
+
+    def on_usr1(self, signum: int, frame: object) -> None:
+        self.is_save_asked = True
 
     def report(self, **report: Any) -> None:
         os.write(self.report_fd, json.dumps(report).encode() + b"\n")
@@ -57,7 +62,8 @@ class Rank:
             is_stopping = self.agree(self.is_stopping)
             self.beat.beat(FORWARD, step=step, samples=step * 8, loss=1.0 / step)
             print(f"rank {self.rank} step {step}")
-            if self.fake.get("save_every") and step % self.fake["save_every"] == 0:
+            if (self.fake.get("save_every") and step % self.fake["save_every"] == 0) or self.is_save_asked:
+                self.is_save_asked = False
                 self.save(step)
             if is_stopping:
                 self.save(step)

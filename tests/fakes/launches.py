@@ -22,13 +22,21 @@ PATIENCE_S = 60.0
 
 
 def make_run(
-    folder: Path, name: str = "run", *, world_size: int = 2, grace_s: float = 20.0, restarts: int = 3, **fake: Any
+    folder: Path,
+    name: str = "run",
+    *,
+    world_size: int = 2,
+    grace_s: float = 20.0,
+    restarts: int = 3,
+    on_hang: str = "wait",
+    **fake: Any,
 ) -> RunDir:
     """Make a run directory whose job is for the fake worker."""
     run = RunDir(folder / name)
     (run.root / "ranks").mkdir(parents=True)
     run.checkpoints.mkdir()
-    config = {"launch": {"grace_s": grace_s, "restarts": restarts}, "env": {"python": None}, "fake": fake}
+    launch = {"grace_s": grace_s, "restarts": restarts, "on_hang": on_hang}
+    config = {"launch": launch, "env": {"python": None}, "fake": fake}
     plan = {"world_size": world_size, "threads": 1, "gpus": []}
     run.job.write_text(
         json.dumps({"schema": "job/1", "recipe": "fake", "task": "fake", "config": config, "plan": plan})

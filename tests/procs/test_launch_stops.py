@@ -108,7 +108,7 @@ def test_a_rank_that_stops_by_itself_leaves_a_run_to_resume(tmp_path):
 
 
 def test_a_stopped_run_goes_on_where_it_was_with_the_next_attempt_number(tmp_path):
-    run = make_run(tmp_path, steps=60, step_s=0.01)
+    run = make_run(tmp_path, steps=200, step_s=0.01)
     with launched(run) as launch:
         launch.wait_line("step 5")
         launch.signal(signal.SIGINT)

@@ -55,7 +55,9 @@ def test_the_cause_is_named_and_not_its_echo(tmp_path, fault, kind, code):
 
 @pytest.mark.parametrize(("fault", "kind"), [("sleep", "rank-behind"), ("stop", "rank-stopped")])
 def test_a_hang_is_x_rayed_and_names_the_rank_the_others_wait_for(tmp_path, fault, kind):
-    ran = finished(tmp_path, "--on-hang", "stop", "--hang-after", "3", *TORCHRUN, script(tmp_path, JOB), fault)
+    # A rank that sleeps may come back: it is waited for six times as long as one that a signal has stopped.
+    after = {"sleep": "1.5", "stop": "3"}[fault]
+    ran = finished(tmp_path, "--on-hang", "stop", "--hang-after", after, *TORCHRUN, script(tmp_path, JOB), fault)
     (hang,) = ran.events("hang")
     assert (hang["rank"], hang["class"]) == (1, kind)
     assert hang["ranks"][0]["place"].startswith("train.py:")
@@ -138,3 +140,27 @@ def test_a_script_without_a_rank_behind_a_shell_is_watched_once_it_trains(tmp_pa
     incident = ran.last_incident()
     assert (incident["rank"], incident["step"]) == (0, 7)
     assert "after seven" in incident["traceback"]
+
+
+def test_a_rank_that_saves_or_works_alone_is_not_taken_for_a_hang(tmp_path):
+    name = script(
+        tmp_path,
+        """
+        import time
+        import torch, torch.distributed as dist
+        dist.init_process_group("gloo")
+        rank = dist.get_rank()
+        for step in range(4):
+            if step == 2 and rank == 0:
+                time.sleep(5)  # a long save, while the others wait
+            dist.all_reduce(torch.ones(1))
+        dist.destroy_process_group()
+        if rank == 0:
+            time.sleep(5)  # a last validation, after the others have left
+        print("end", flush=True)
+        """,
+    )
+    ran = finished(tmp_path, "--no-training", "--on-hang", "stop", "--hang-after", "2", *TORCHRUN, name)
+    assert ran.process.returncode == 0, ran.err
+    assert ran.events("hang") == []
+    assert "listens on port" in ran.err  # torch's store, on every interface

@@ -152,7 +152,12 @@ def _git(place: Path) -> dict[str, str] | None:
     for name, words in (("commit", ["rev-parse", "HEAD"]), ("diff", ["diff", "HEAD"])):
         try:
             done = subprocess.run(
-                ["git", "-C", str(place), *words], capture_output=True, timeout=_GIT_S, check=False, text=True
+                ["git", "-C", str(place), *words],
+                capture_output=True,
+                timeout=_GIT_S,
+                check=False,
+                encoding="utf-8",
+                errors="replace",  # a diff holds the files' own bytes: GBK, Latin-1, whatever they are written in
             )
         except (FileNotFoundError, subprocess.TimeoutExpired):
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -123,6 +124,10 @@ def _apply_color(argv: Sequence[str]) -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one command and exit with its code."""
     given = list(sys.argv[1:] if argv is None else argv)
+    if argv is None:
+        # Batch systems send them with a warning before the end; a run that is starting or ending is not to die of it.
+        for signum in (signal.SIGUSR1, signal.SIGUSR2):
+            signal.signal(signum, signal.SIG_IGN)
     degrade_streams()
     set_language(choose_language(given, os.environ) if can_write("中文") else "en")
     sys.exit(_run(given))

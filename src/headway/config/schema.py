@@ -198,6 +198,9 @@ class LaunchConfig(Section):
     """Seconds ranks get to save and end after a stop signal before they are killed."""
     restarts: Whole = 3
     """Restarts in a row without progress before the run stops for good (exit 93)."""
+    on_hang: Literal["wait", "restart", "stop"] = "wait"
+    """What to do about a rank that a signal has stopped: tell and wait, restart all ranks from the last checkpoint, or
+    stop the run."""
 
 
 class EnvConfig(Section):

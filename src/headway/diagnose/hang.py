@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+_GONE: Final = "0"
 _BUSY: Final = 0.1
 """Of a core: on a crowded machine a rank that computes gets no more, and one that waits uses next to nothing."""
 
@@ -32,6 +33,9 @@ class RankView:
     place: str | None = None
     """Innermost line of the user's own code."""
     stack: tuple[str, ...] = ()
+    pid: int | None = None
+    is_at_work: bool = False
+    """It, or what it has started, has used processor or disk lately, or waits for a disk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +57,18 @@ class Hang:
 
     @property
     def is_certain(self) -> bool:
-        """A rank that computes may still come back; all others need help."""
-        return self.kind not in ("rank-busy", "all-wait")
+        """Say whether waiting is of no use: a rank outside of collectives may save, measure or load, and come back."""
+        return self.kind in ("rank-stopped", "early-exit", "collective-mismatch")
+
+    @property
+    def is_at_work(self) -> bool:
+        """Say whether the odd one does something."""
+        return any(view.is_at_work for view in self.views if view.rank == self.rank)
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Say whether any living rank is inside of a collective."""
+        return any(view.collective is not None for view in self.views if view.state != _GONE)
 
     def facts(self) -> dict[str, object]:
         """Return what the placeholders of the message stand for."""
@@ -63,6 +77,7 @@ class Hang:
         return {
             "rank": "n/a" if self.rank is None else self.rank,
             "seconds": round(self.seconds),
+            "pid": "n/a" if odd.pid is None else odd.pid,
             "place": odd.place or "n/a",
             "own": _call(odd),
             "others": _call(others[0]) if others else "n/a",
@@ -87,12 +102,21 @@ def judge_hang(views: Sequence[RankView], seconds: float) -> Hang:
 
 
 def _find_odd(views: Sequence[RankView]) -> tuple[str, int | None]:
-    for state, kind in (("T", "rank-stopped"), ("t", "rank-stopped"), ("0", "early-exit"), ("D", "disk-wait")):
-        odd = [view for view in views if view.state == state]
-        if odd and (state != "0" or len(odd) < len(views)):
-            return kind, odd[0].rank
+    stopped = [view for view in views if view.state in ("T", "t")]
+    if stopped:
+        return "rank-stopped", stopped[0].rank
+    gone = [view for view in views if view.state == _GONE]
+    views = [view for view in views if view.state != _GONE]
     inside = [view for view in views if view.collective is not None]
     outside = [view for view in views if view.collective is None]
+    if not views:
+        return "all-wait", None
+    # Whoever is still outside may be the one that the others wait for, in a group without those who have left.
+    if gone and inside and not outside:
+        return "early-exit", gone[0].rank
+    on_disk = [view for view in outside if view.state == "D"]
+    if on_disk:
+        return "disk-wait", on_disk[0].rank
     if inside and outside:
         return _judge_outsider(min(outside, key=lambda view: (view.collectives or 0, view.rank)))
     if inside:

@@ -191,4 +191,6 @@ def _record(run: Run, meter: Meter, loss: float, multiplier: float, norm: float)
 
 def _is_save_time(run: Run) -> bool:
     every_s = run.config.save.every_s
-    return every_s is not None and time.monotonic() - run.saved_at >= every_s
+    is_due = every_s is not None and time.monotonic() - run.saved_at >= every_s
+    # A wish from outside stays until a save has begun after it: one that is under way then may hold it up.
+    return is_due or run.save_asked_at() > run.saved_at

@@ -50,7 +50,8 @@ def join(job: dict[str, Any], *, device: torch.device, backend: str) -> Ranks:
     )
     dist.init_process_group(
         backend,
-        store=store,
+        # Any user of this machine may connect to the port; whoever does not know the key can change nothing.
+        store=dist.PrefixStore(job["store_key"], store) if job.get("store_key") else store,
         rank=ranks.rank,
         world_size=ranks.world_size,
         # Without it torch 2.15 guesses the device from the environment and may put two ranks on one GPU.

@@ -55,6 +55,8 @@ class Run:
     metrics: MetricsWriter
     reporter: Reporter
     is_stop_wanted: Callable[[], bool]
+    save_asked_at: Callable[[], float]
+    """When a checkpoint was last asked for from outside, on the monotonic clock; 0: never."""
     progress: Progress = field(default_factory=Progress)
     kept_buffers: list[Tensor] = field(default_factory=list)
     """The buffers as they were before the step."""

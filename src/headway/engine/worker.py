@@ -5,8 +5,6 @@ from __future__ import annotations
 import functools
 import importlib
 import os
-import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +28,7 @@ from headway.engine.report import Reporter
 from headway.engine.run import Run
 from headway.engine.snapshot import hash_frozen, prepare_save, resume, seed_everything
 from headway.engine.task import Task
+from headway.engine.wishes import listen_for_save, listen_for_stop
 from headway.messages import set_language
 from headway.plan import Plan, make_schedule
 from headway.telemetry import HeartbeatWriter, MetricsWriter, RunDir, read_json
@@ -61,7 +60,7 @@ def prepare(job: dict[str, Any], reporter: Reporter) -> Run:
     stored = read_json(place.job)
     plan = Plan.from_json(stored["plan"])
     config, task = load_task(stored)
-    is_stop_wanted = _listen_for_stop()
+    is_stop_wanted, save_asked_at = listen_for_stop(), listen_for_save()
     beat = HeartbeatWriter(place.heartbeat(job["rank"]), job["attempt"])
     device = _device(plan, job["local_rank"])
     torch.set_num_threads(plan.threads)
@@ -105,6 +104,7 @@ def prepare(job: dict[str, Any], reporter: Reporter) -> Run:
         metrics=MetricsWriter(place.metrics(ranks.rank), job["attempt"]),
         reporter=reporter,
         is_stop_wanted=is_stop_wanted,
+        save_asked_at=save_asked_at,
     )
     for path, why in resume(run):
         reporter.event({"kind": "checkpoint_skipped", "path": str(path), "why": why})
@@ -155,11 +155,3 @@ def _device(plan: Plan, local_rank: int) -> torch.device:
     device = torch.device("cuda", local_rank)
     torch.cuda.set_device(device)
     return device
-
-
-def _listen_for_stop() -> Callable[[], bool]:
-    """Take SIGTERM as the wish to save and stop. The handler only sets a flag; the loop acts at a step boundary."""
-    wanted: list[int] = []
-    signal.signal(signal.SIGTERM, lambda *_: wanted.append(1))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    return lambda: bool(wanted)

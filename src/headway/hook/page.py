@@ -41,9 +41,14 @@ class HookPage:
 def read_page(heartbeat: Path) -> HookPage | None:
     """Return the hook's part of a rank's page, or None where no hook has written."""
     try:
-        data = heartbeat.read_bytes()[_OWN_AT : _OWN_AT + _OWN.size]
+        return parse_page(heartbeat.read_bytes())
     except OSError:
         return None
+
+
+def parse_page(whole: bytes) -> HookPage | None:
+    """Return the hook's part of a page."""
+    data = whole[_OWN_AT : _OWN_AT + _OWN.size]
     if len(data) < _OWN.size or not data.startswith(b"HWHOOK01"):
         return None
     _, pid, attempt, steps, collectives, entered, numel, before, optimizers, moved, name = _OWN.unpack(data)

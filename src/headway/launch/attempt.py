@@ -6,14 +6,17 @@ import contextlib
 import fcntl
 import json
 import os
+import secrets
 import signal
 import socket
 import time
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from headway.diagnose import ExitStatus, Hang
+from headway.launch.background import BackgroundWait
 from headway.launch.job import Job
 from headway.launch.oom import OomCount
 from headway.launch.output import AppendFile, RankOutput, read_ready
@@ -26,6 +29,8 @@ DRAIN_BYTES: Final = 1 << 24
 _REPORT_BYTES: Final = 1 << 20
 _F_SETPIPE_SZ: Final = 1031
 _PIPE_BYTES: Final = 1 << 20
+_UNDER_WAY: Final = 16
+"""Orders that the nursery may have before it; more would not start a rank sooner."""
 
 
 class RankProcess:
@@ -33,8 +38,8 @@ class RankProcess:
 
     def __init__(self, rank: int, output: RankOutput) -> None:
         self.rank, self.output = rank, output
-        self.output_fd, self._output_write = _pipe()
-        self.report_fd, self._report_write = _pipe()
+        self.output_fd = self.report_fd = -1
+        """-1: it was never ordered."""
         self.pid = 0
         self.pidfd: int | None = None
         self.status: ExitStatus | None = None
@@ -52,25 +57,39 @@ class RankProcess:
         """We sent it a signal that may have ended it."""
         self._reports = b""
 
-    def write_ends(self) -> tuple[int, int]:
-        """Return the files the rank itself needs."""
-        return self._output_write, self._report_write
+    def open(self) -> tuple[int, int]:
+        """Make its pipes; return the ends that the rank itself needs, for the caller to close."""
+        self.output_fd, output = _pipe()
+        self.report_fd, report = _pipe()
+        return output, report
 
-    def close_write_ends(self) -> None:
-        """Leave the write ends to the rank alone."""
-        os.close(self._output_write)
-        os.close(self._report_write)
+    def close_pipes(self) -> None:
+        """Take back what `open` has made."""
+        os.close(self.output_fd)
+        os.close(self.report_fd)
+        self.output_fd = self.report_fd = -1
+
+    def never_start(self) -> None:
+        """Give up a rank that was not ordered yet."""
+        self.pid, self.status, self.is_stopped_by_us = -1, ExitStatus(), True
 
     def signal(self, signum: int) -> None:
         """Signal the rank alone, a dead one is fine; what it has started is found as the nursery's descendants."""
+        self.is_stopped_by_us = self.is_stopped_by_us or (self.pidfd is not None and self.status is None)
+        self.ask(signum)
+
+    def ask(self, signum: int) -> None:
+        """Signal the rank with a wish that does not end it."""
         if self.pidfd is None or self.status is not None:
             return
-        self.is_stopped_by_us = True
-        with contextlib.suppress(ProcessLookupError):
+        # PermissionError: a program that has become another user's, as sudo does.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             signal.pidfd_send_signal(self.pidfd, signum)
 
     def read_output(self, most_bytes: int = READ_BYTES) -> bool:
         """Keep what the rank has printed; say whether it can print no more."""
+        if self.output_fd < 0:
+            return True
         data, is_over = read_ready(self.output_fd, most_bytes)
         if data:
             self.output.feed(data)
@@ -78,6 +97,8 @@ class RankProcess:
 
     def read_reports(self) -> tuple[list[dict[str, Any]], bool]:
         """Return what the rank has reported since, and whether it can report no more."""
+        if self.report_fd < 0:
+            return [], True
         data, is_over = read_ready(self.report_fd, DRAIN_BYTES)
         *lines, self._reports = (self._reports + data).split(b"\n")
         self._reports = self._reports[:_REPORT_BYTES]
@@ -97,10 +118,9 @@ class RankProcess:
         """Keep the last of its output and let go of its files."""
         self.read_output(DRAIN_BYTES)
         self.output.close()
-        os.close(self.output_fd)
-        os.close(self.report_fd)
-        if self.pidfd is not None:
-            os.close(self.pidfd)
+        for fd in (self.output_fd, self.report_fd, self.pidfd):
+            if fd is not None and fd >= 0:
+                os.close(fd)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -114,6 +134,12 @@ class Attempt:
     """On the monotonic clock."""
     oom_kills: OomCount
     """What the kernel has killed for want of memory, lately."""
+    listener: socket.socket | None = None
+    """Bound for rank 0 of our own engine, and open until that rank is ordered."""
+    store_key: str = field(default_factory=lambda: secrets.token_hex(16))
+    """What ranks of our own engine put before every name in their store; other users of the machine cannot guess it."""
+    unsent: deque[RankProcess]
+    """Ranks that the nursery has not been asked for yet."""
     is_whole: bool = False
     """All ranks have been forked."""
     evidence_until: float | None = None
@@ -121,10 +147,16 @@ class Attempt:
     killed_at: float | None = None
     hang: Hang | None = None
     """Why it was killed, when it was for standing still."""
+    background: BackgroundWait | None = None
+    """After the ranks' good end: processes they have left behind, which are waited for."""
 
     def is_over(self) -> bool:
         """Say whether every rank has ended."""
         return all(rank.status is not None for rank in self.ranks)
+
+    def is_dead(self) -> bool:
+        """Say whether every rank is dead by the kernel's word, be it not known yet how."""
+        return self.is_whole and all(rank.status is not None or rank.seen_t is not None for rank in self.ranks)
 
     def by_pid(self, pid: int) -> RankProcess | None:
         """Return the rank with this pid."""
@@ -139,10 +171,21 @@ class Attempt:
         for rank in self.ranks:
             rank.signal(signum)
 
+    def num_under_way(self) -> int:
+        """Return how many ranks are ordered and not yet forked."""
+        return sum(rank.pid == 0 for rank in self.ranks) - len(self.unsent)
+
     def close(self) -> None:
         """Let go of all files."""
+        self.close_listener()
         for rank in self.ranks:
             rank.close()
+
+    def close_listener(self) -> None:
+        """Leave the socket to rank 0."""
+        if self.listener is not None:
+            self.listener.close()
+            self.listener = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,27 +198,60 @@ class OutputTargets:
     on_bar: Callable[[int, bytes], None]
 
 
-def fork_attempt(job: Job, number: int, nursery: Nursery, targets: OutputTargets, port: int | None = None) -> Attempt:
-    """Ask the nursery for all ranks, with a port that this attempt alone has ever used.
+def make_attempt(job: Job, number: int, targets: OutputTargets, port: int | None = None) -> Attempt:
+    """Return an attempt all of whose ranks are still to be ordered, with a port that it alone has ever used.
 
     A foreign program opens its port itself: `port` is one that was chosen for it.
     """
-    oom_kills = OomCount(time.monotonic())
-    # Bound now and handed over open: no other process can take the port between choice and use.
-    with socket.create_server(("127.0.0.1", 0), backlog=max(128, job.world_size)) as listener:
-        port = port or int(listener.getsockname()[1])
-        ranks = []
-        for rank in range(job.world_size):
-            own = AppendFile(job.run.stdout(rank), targets.on_gap, job.log_bytes)
-            process = RankProcess(rank, RankOutput(rank, own, targets.merged, targets.on_lines, targets.on_bar))
-            has_listener = rank == 0 and job.foreign is None
-            files = (*process.write_ends(), listener.fileno()) if has_listener else process.write_ends()
-            order = RankOrder(job=job.order(rank, number, port), env=job.environment(rank, port, number), files=files)
-            with contextlib.suppress(OSError):  # a nursery that just died is noticed at its link
-                nursery.fork(order)
-            process.close_write_ends()
-            ranks.append(process)
-    return Attempt(number=number, port=port, ranks=ranks, began=time.monotonic(), oom_kills=oom_kills)
+    listener = None
+    if port is None:
+        # Bound now and handed over open: no other process can take the port between choice and use.
+        listener = socket.create_server(("127.0.0.1", 0), backlog=max(128, job.world_size))
+        port = int(listener.getsockname()[1])
+    ranks = []
+    for rank in range(job.world_size):
+        own = AppendFile(job.run.stdout(rank), targets.on_gap, job.log_bytes)
+        ranks.append(RankProcess(rank, RankOutput(rank, own, targets.merged, targets.on_lines, targets.on_bar)))
+    began = time.monotonic()
+    return Attempt(
+        number=number,
+        port=port,
+        ranks=ranks,
+        began=began,
+        oom_kills=OomCount(began),
+        listener=listener,
+        unsent=deque(ranks),
+    )
+
+
+def send_orders(job: Job, attempt: Attempt, nursery: Nursery) -> None:
+    """Ask the nursery for more ranks, and never wait for it: it may be waiting for us to take its answers.
+
+    Call it again after every answer, and now and then.
+    """
+    while attempt.unsent and attempt.num_under_way() < _UNDER_WAY:
+        process = attempt.unsent[0]
+        files = process.open()
+        sent = (*files, attempt.listener.fileno()) if process.rank == 0 and attempt.listener is not None else files
+        rank, number = process.rank, attempt.number
+        order = RankOrder(
+            job={**job.order(rank, number, attempt.port), "store_key": attempt.store_key},
+            env=job.environment(rank, attempt.port, number),
+            files=sent,
+        )
+        try:
+            nursery.fork(order)
+        except BlockingIOError:  # its queue is full of ranks to fork
+            process.close_pipes()
+            return
+        except OSError:
+            pass  # a nursery that just died is noticed at its link
+        finally:
+            for file in files:
+                os.close(file)
+        attempt.unsent.popleft()
+        if process.rank == 0:
+            attempt.close_listener()
 
 
 def _pipe() -> tuple[int, int]:

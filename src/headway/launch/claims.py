@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from headway.telemetry import is_held, make_lease
+from headway.telemetry import is_same_kernel, look_up, make_lease
 
 _FOLDER: Final = "headway-claims"
 
@@ -118,7 +118,9 @@ def _read_holder(path: Path) -> dict[str, Any]:
         return {"is_held": True}
     if not isinstance(holder, dict):
         return {"is_held": True}
-    return {**holder, "is_held": is_held(holder)}
+    is_alive = look_up(holder)
+    # Of a container that cannot be seen from here: not proven gone.
+    return {**holder, "is_held": is_same_kernel(holder) if is_alive is None else is_alive}
 
 
 def _user() -> str:

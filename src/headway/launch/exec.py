@@ -24,8 +24,10 @@ def main(job: dict[str, Any]) -> NoReturn:
     environment = _environment()
     os.chdir(foreign.cwd)
     # What is ignored stays so across an exec. Python ignores the first two, and `yes | head` would never end; a shell
-    # ignores the others in what it starts with `&`, and a stop that we pass on would not be heard.
-    for signum in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGQUIT):
+    # ignores the next two in what it starts with `&`, and a stop that we pass on would not be heard; the nursery
+    # ignores the last ones.
+    ignored = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+    for signum in ignored:
         signal.signal(signum, signal.SIG_DFL)
     os.execvpe(argv[0], argv, environment)
 

@@ -11,6 +11,7 @@ from headway.secret import redact, redact_words
 
 OnHang = Literal["wait", "restart", "stop"]
 Mode = Literal["native", "original"]
+HANG_S: Final = 10.0
 EXEC_ENTRY: Final = "headway.launch.exec:main"
 COERCED: Final = "LC_CTYPE"
 """Set by Python in its own environment where the locale is C (PEP 538); a program of the user must not inherit it."""
@@ -44,7 +45,7 @@ class Foreign:
     must_train: bool = True
     """A run that makes an optimizer and never steps it has failed."""
     on_hang: OnHang = "wait"
-    hang_s: float = 10.0
+    hang_s: float = HANG_S
     """Shortest silence that is looked into."""
     line: str = ""
     """As it was typed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import statistics
@@ -14,8 +15,9 @@ from headway.diagnose import Hang, RankView, judge_hang
 from headway.hook import Flight, HookPage, ask_for_flight, ask_for_stacks, read_dump, read_flight
 from headway.launch.attempt import Attempt
 from headway.launch.job import Job
+from headway.launch.processes import descendants
 from headway.launch.watching import ForeignWatch
-from headway.telemetry import PHASES, RunDir, read_beat
+from headway.telemetry import PHASES, Beat, RunDir, read_beat
 
 _STEPS: Final = 5
 _STARTING_S: Final = 120.0
@@ -23,6 +25,13 @@ _STARTING_S: Final = 120.0
 _STACKS_S: Final = 0.5
 """Between asking for stacks and reading them."""
 _LOOK_S: Final = 0.5
+_IDLE_TIMES: Final = 6
+_WORK_TIMES: Final = 60
+"""Of the shortest silence: how long a rank outside of collectives may keep the others waiting before anything is ended,
+when it does nothing that can be seen, and when it uses processor or disk."""
+_WORK_S: Final = 5.0
+_WORK: Final = 10
+"""What a rank at work uses in that time, at the least: 100 ms of processor or 640 KiB; idle threads use less."""
 _WINDOW: Final = 32
 _FRAME: Final = re.compile(r'^  File "([^"]+)", line (\d+) in (.+)$', re.MULTILINE)
 _LIBRARY: Final = re.compile(r"/(?:site|dist)-packages/|/lib/python3\.\d+/|^<|/headway/hook/")
@@ -56,7 +65,10 @@ class HangWatch:
         quiet_s = self._quiet_s(ranks, now)
         if quiet_s is None:
             self._asked_at = None
+            self._effort.clear()
+            self._is_at_work.clear()
             return None
+        self._see_work(ranks, now)
         return self._take_picture(attempt, ranks, quiet_s, now)
 
     # --- seeing ---
@@ -66,6 +78,8 @@ class HangWatch:
         self._marks: dict[int, Mark] = {}
         self._moved: dict[int, float] = {}
         self._cpu: dict[int, float] = {}
+        self._effort: dict[int, tuple[float, int]] = {}
+        self._is_at_work: dict[int, bool] = {}
         self._step = 0
         self._step_at = 0.0
         self._step_s: deque[float] = deque(maxlen=_WINDOW)
@@ -98,6 +112,17 @@ class HangWatch:
                 if self._step_at:
                     self._step_s.append((now - self._step_at) / (step - self._step))
                 self._step, self._step_at = step, now
+
+    def _see_work(self, ranks: dict[int, int], now: float) -> None:
+        """Note which silent ranks use processor or disk; asked for only where something may be ended."""
+        if self._foreign.on_hang == "wait":
+            return
+        for rank, pid in ranks.items():
+            spent = _effort(pid)
+            since, before = self._effort.setdefault(rank, (now, spent))
+            if now - since >= min(_WORK_S, self._foreign.hang_s):
+                self._is_at_work[rank] = spent - before >= _WORK or _state(pid) == "D"
+                self._effort[rank] = now, spent
 
     def _quiet_s(self, ranks: dict[int, int], now: float) -> float | None:
         """Return the length of a silence that is worth a picture, or None."""
@@ -139,12 +164,15 @@ class HangWatch:
         flights = self._flights(attempt, ranks, now)
         views = [self._view(rank, pid, flights.get(rank), now) for rank, pid in sorted(ranks.items())]
         hang = judge_hang(views, quiet_s)
-        if not hang.is_certain and quiet_s < 6 * self._foreign.hang_s and self._foreign.on_hang != "wait":
-            return None  # long work is not a hang; nothing is ended for it so soon
-        if hang.kind in ("rank-busy", "all-wait") and not any(view.collective for view in hang.views):
+        if not hang.is_waited_for and (hang.kind in ("rank-busy", "all-wait") or hang.is_at_work):
             # Nobody waits for anybody: one long silent piece of work on every rank.
             self._told = now
             return None
+        if not hang.is_certain and self._foreign.on_hang != "wait":
+            # A save, a validation or slow data is not a hang; nothing is ended for it so soon.
+            times = _WORK_TIMES if hang.is_at_work else _IDLE_TIMES
+            if quiet_s < times * self._foreign.hang_s:
+                return None
         self._told = now
         return hang
 
@@ -183,7 +211,46 @@ class HangWatch:
             cpu_share=None if spent is None or seconds <= 0 else (spent - self._cpu.get(rank, spent)) / seconds,
             place=_own_place(stack),
             stack=stack,
+            pid=pid or None,
+            is_at_work=self._is_at_work.get(rank, False),
         )
+
+
+class StoppedWatch:
+    """Ranks of our own engine that a signal has stopped: told as soon as those of a foreign line, once each time."""
+
+    def __init__(self, job: Job) -> None:
+        self._limit_s = max(job.hang_s - 2 * _LOOK_S - _STACKS_S, _LOOK_S)
+        self._next_look = 0.0
+        self._since: dict[int, float] = {}
+        self._told: set[int] = set()
+
+    def look(self, attempt: Attempt, beats: list[Beat | None]) -> Hang | None:
+        """Return a hang when there is a new one."""
+        now = time.monotonic()
+        if now < self._next_look or not attempt.is_whole or attempt.killed_at is not None:
+            return None
+        self._next_look = now + _LOOK_S
+        states = {rank.pid: "0" if rank.status is not None else _state(rank.pid) or "Z" for rank in attempt.ranks}
+        stopped = {pid for pid, state in states.items() if state in ("T", "t")}
+        self._since = {pid: self._since.get(pid, now) for pid in stopped}
+        self._told &= stopped
+        due = {pid for pid, since in self._since.items() if now - since >= self._limit_s} - self._told
+        if not due:
+            return None
+        self._told |= stopped
+        views = [
+            RankView(
+                rank=rank.rank,
+                state=states[rank.pid],
+                step=beat.step if beat is not None else 0,
+                phase=beat.phase if beat is not None else "unknown",
+                seconds=now - self._since[rank.pid] if rank.pid in stopped else 0.0,
+                pid=rank.pid,
+            )
+            for rank, beat in zip(attempt.ranks, beats, strict=True)
+        ]
+        return judge_hang(views, max(now - self._since[pid] for pid in due))
 
 
 def _phase(page: HookPage | None, written: str | None) -> str:
@@ -215,6 +282,17 @@ def _own_place(stack: tuple[str, ...]) -> str | None:
     """Return the innermost frame of the user's own code, with the file's name alone."""
     own = next((frame for frame in stack if not _LIBRARY.search(frame)), stack[0] if stack else None)
     return None if own is None else f"{Path(own.rpartition(':')[0]).name}:{own.rpartition(':')[2]}"
+
+
+def _effort(pid: int) -> int:
+    """Return what a process and those below it have used, in 10 ms of processor and 64 KiB of reading and writing."""
+    total = 0
+    for one in [pid, *descendants(pid)] if pid else ():
+        total += round((_cpu_s(one) or 0.0) * 100)
+        with contextlib.suppress(OSError):  # gone, or another user's
+            lines = Path(f"/proc/{one}/io").read_text(encoding="ascii").splitlines()
+            total += sum(int(line.partition(":")[2]) for line in lines if line.startswith(("rchar", "wchar"))) >> 16
+    return total
 
 
 def _state(pid: int) -> str | None:

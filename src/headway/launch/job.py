@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from headway.hook import hook_environment
-from headway.launch.foreign import Foreign
+from headway.launch.foreign import HANG_S, Foreign, OnHang
 from headway.messages import language
 from headway.telemetry import RunDir, read_json
 
@@ -26,6 +27,9 @@ class Job:
     restarts: int
     foreign: Foreign | None = None
     """A line that is not ours; None: a recipe on our own engine."""
+    on_hang: OnHang = "wait"
+    hang_s: float = HANG_S
+    """Shortest silence that is looked into."""
 
     @property
     def log_bytes(self) -> int | None:
@@ -35,7 +39,7 @@ class Job:
     def order(self, rank: int, attempt: int, port: int) -> dict[str, Any]:
         """Return what a rank's entry is called with; the nursery adds the numbers of its open files."""
         # What job.json may not hold travels only in memory; the rank reads the rest there.
-        has_secrets = self.foreign is not None and list(self.foreign.argv) != self.foreign.to_json()["argv"]
+        has_secrets = self.foreign is not None and _has_secrets(self.foreign)
         return {
             **({"argv": list(self.foreign.argv)} if self.foreign is not None and has_secrets else {}),
             "run_dir": str(self.run.root.absolute()),
@@ -67,10 +71,16 @@ class Job:
         }
 
 
+@lru_cache(maxsize=4)
+def _has_secrets(foreign: Foreign) -> bool:
+    return bool(list(foreign.argv) != foreign.to_json()["argv"])
+
+
 def read_job(run: RunDir) -> Job:
     """Read the launch side of a run's job file."""
     data = read_json(run.job)
     plan, launch = data["plan"], data["config"]["launch"]
+    foreign = Foreign.from_json(data["foreign"]) if data.get("kind") == "foreign" else None
     return Job(
         run=run,
         world_size=int(plan["world_size"]),
@@ -78,5 +88,7 @@ def read_job(run: RunDir) -> Job:
         gpus=tuple(plan.get("gpus", ())),
         grace_s=float(launch["grace_s"]),
         restarts=int(launch["restarts"]),
-        foreign=Foreign.from_json(data["foreign"]) if data.get("kind") == "foreign" else None,
+        foreign=foreign,
+        on_hang=foreign.on_hang if foreign is not None else launch.get("on_hang", "wait"),
+        hang_s=foreign.hang_s if foreign is not None else HANG_S,
     )

@@ -5,16 +5,28 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from typing import Any, Final
 
 from headway.errors import UsageError
 from headway.launch.processes import sweep
-from headway.telemetry import RunDir, is_held, make_lease, read_json, write_json
+from headway.telemetry import (
+    LOCK_NAME,
+    RunDir,
+    is_locked,
+    is_same_kernel,
+    look_up,
+    make_lease,
+    read_json,
+    write_json,
+)
 
 RENEW_S: Final = 5.0
 _FOREIGN_EXPIRES_S: Final = 60.0
-_LOCK_NAME: Final = ".lease-lock"
+_LOCK_TRIES: Final = 5
+"""Whoever only looks whether a run is held has its lock for an instant."""
+_LOCK_TRY_S: Final = 0.02
 
 
 class Lease:
@@ -38,7 +50,7 @@ class Lease:
             self.record(attempt)
             return
         # The lock makes two starters on one machine exclusive; the lease tells them, and other machines, who it is.
-        place = run.root / _LOCK_NAME
+        place = run.root / LOCK_NAME
         is_new = not place.exists()
         self._lock = _lock(run)
         try:
@@ -92,16 +104,19 @@ class Lease:
             for torn in self._run.root.glob(f".{self._run.lease.name}.*"):
                 torn.unlink()
         with contextlib.suppress(OSError):
-            (self._run.root / _LOCK_NAME).unlink()
+            (self._run.root / LOCK_NAME).unlink()
         os.close(self._lock)
 
     def _take_lease(self) -> None:
         lease = _read_lease(self._run)
         if lease is None:
             return
-        if _is_here(lease):
-            if is_held(lease):
-                raise _refusal(self._run, lease)
+        is_alive = look_up(lease)
+        if is_alive is None and is_same_kernel(lease):
+            is_alive = False  # of another container, but we have the lock that it would hold
+        if is_alive:
+            raise _refusal(self._run, lease)
+        if is_alive is False:
             # What the dead holder could not end, for it was killed outright, must not write into our attempt.
             if isinstance(lease.get("tag"), str):
                 sweep(lease["tag"])
@@ -122,9 +137,14 @@ class Lease:
 
 
 def find_holder(run: RunDir) -> dict[str, Any] | None:
-    """Return the lease of the living supervisor of this machine, or None."""
+    """Return the lease of the living supervisor of this machine, or None; it may be in another container."""
     lease = _read_lease(run)
-    return lease if lease is not None and _is_here(lease) and is_held(lease) else None
+    if lease is None:
+        return None
+    is_alive = look_up(lease)
+    if is_alive is None and is_same_kernel(lease):
+        is_alive = is_locked(run.root)
+    return lease if is_alive else None
 
 
 def refuse_held(run: RunDir) -> None:
@@ -143,7 +163,7 @@ def clear_abandoned(run: RunDir) -> None:
     with contextlib.suppress(OSError):
         if (_read_lease(run) or {}).get("pid") == os.getpid():
             run.lease.unlink()
-            (run.root / _LOCK_NAME).unlink()
+            (run.root / LOCK_NAME).unlink()
     os.close(lock)
 
 
@@ -158,11 +178,11 @@ def _read_lease(run: RunDir) -> dict[str, Any] | None:
 
 
 def _lock(run: RunDir) -> int:
-    path = run.root / _LOCK_NAME
+    path = run.root / LOCK_NAME
     while True:
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _take(lock)
         except BlockingIOError as err:
             os.close(lock)
             raise _refusal(run, _read_lease(run) or {}) from err
@@ -173,8 +193,15 @@ def _lock(run: RunDir) -> int:
         os.close(lock)
 
 
-def _is_here(lease: dict[str, Any]) -> bool:
-    return bool(lease.get("host") == make_lease()["host"])
+def _take(lock: int) -> None:
+    for turn in range(_LOCK_TRIES):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if turn + 1 == _LOCK_TRIES:
+                raise
+            time.sleep(_LOCK_TRY_S)
 
 
 def _refusal(run: RunDir, lease: dict[str, Any]) -> UsageError:

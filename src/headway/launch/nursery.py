@@ -37,6 +37,7 @@ from headway.launch.processes import (
     without_cleaners,
 )
 
+_NOT_FOR_US: Final = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _TEXT_CHARS: Final = 8_000
 _TRACEBACK_CHARS: Final = 20_000
 
@@ -48,6 +49,9 @@ def main(argv: Sequence[str]) -> int:
     os.set_inheritable(int(after_fd), False)
     die_with_parent(int(parent))
     name_process("headway-nursery")
+    # A batch system signals every process of a job; what this one ends of is the end of its supervisor.
+    for signum in _NOT_FOR_US:
+        signal.signal(signum, signal.SIG_IGN)
     link = socket.socket(fileno=int(link_fd))
     began = time.monotonic()
     try:
@@ -187,8 +191,10 @@ def _become_rank(request: dict[str, Any], files: list[int], nursery: int, own_fi
     """Turn a fresh fork into a process of its own: session, signals, files, environment."""
     os.setsid()
     signal.set_wakeup_fd(-1)
-    for signum in (signal.SIGTERM, signal.SIGCHLD, signal.SIGHUP):
+    for signum in (signal.SIGTERM, signal.SIGCHLD, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(signum, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # SIGUSR1 and SIGUSR2 stay ignored until the entry listens: a wish to save must not end a rank that still starts.
     die_with_parent(nursery)
     job = request["job"]
     name_process(f"headway-rank{job['rank']}")

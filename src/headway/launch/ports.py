@@ -11,6 +11,7 @@ from typing import Final
 _LOWEST: Final = 20_000
 _RANGE: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _TRIES: Final = 200
+_LISTEN: Final = "0A"
 
 
 class PortHold:
@@ -43,6 +44,18 @@ class PortHold:
         if self._mark is not None:
             self._mark.close()
             self._mark = None
+
+
+def is_open_to_all(port: int) -> bool | None:
+    """Say whether a port is listened to on every interface; none: nobody listens on it yet."""
+    listening = []
+    for name in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError):
+            for line in Path(f"/proc/net/{name}").read_text(encoding="ascii").splitlines()[1:]:
+                place, state = line.split()[1], line.split()[3]
+                if state == _LISTEN and int(place.rpartition(":")[2], 16) == port:
+                    listening.append(place.rpartition(":")[0])
+    return any(not address.strip("0") for address in listening) if listening else None
 
 
 def _mark(port: int) -> socket.socket | None:

@@ -7,6 +7,7 @@ import ctypes
 import os
 import signal
 import time
+from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -53,14 +54,14 @@ def descendants(pid: int) -> list[int]:
 
     A run that was started in the background from inside of this one is a run of its own, with all that is below it.
     """
-    found: list[int] = []
-    queue = [pid]
+    found: dict[int, None] = {}
+    queue = deque([pid])
     while queue:
-        for child in _children(queue.pop(0)):
+        for child in _children(queue.popleft()):
             if child not in found and not _is_detached(child):
-                found.append(child)
+                found[child] = None
                 queue.append(child)
-    return found
+    return list(found)
 
 
 def tagged(tag: str) -> list[int]:
@@ -100,10 +101,21 @@ def _is_detached(pid: int) -> bool:
     return DETACHED.encode() in variables and not any(one.startswith(TAG_NAME.encode() + b"=") for one in variables)
 
 
+def send_signal(pid: int, signum: int) -> bool:
+    """Signal a process, a dead one is fine; say whether we may."""
+    try:
+        os.kill(pid, signum)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return True
+
+
 def kill_all(pids: Iterable[int]) -> None:
-    """Send SIGKILL to each; those already gone are fine."""
+    """Send SIGKILL to each; those already gone are fine, those of other users (sudo) are not ours to end."""
     for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
 
 

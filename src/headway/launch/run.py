@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from typing import Final
 
+from headway.errors import UsageError
 from headway.launch.foreign import Foreign
-from headway.launch.job import read_job
+from headway.launch.job import Job, read_job
 from headway.launch.lease import Lease
 from headway.launch.outcome import Observer, Outcome
 from headway.launch.processes import adopt_orphans
@@ -15,6 +19,10 @@ from headway.launch.supervisor import Supervisor
 from headway.launch.telling import Telling
 from headway.launch.warm import Nursery
 from headway.telemetry import EventLog, RunDir
+
+_FILES_A_RANK: Final = 4
+"""Its output, its reports, its own log file, its pidfd."""
+_OTHER_FILES: Final = 200
 
 
 def launch_run(
@@ -41,7 +49,7 @@ def launch_run(
     job = read_job(run)
     if foreign is not None:
         job = replace(job, foreign=foreign)
-    with nullcontext() if keeps_nursery else nursery:
+    with nullcontext() if keeps_nursery else nursery, _room_for(job):
         if lease is None:
             lease = Lease(run, tag=nursery.tag)
         else:
@@ -61,6 +69,22 @@ def launch_run(
             if events is None:
                 log.close()
             lease.release()
+
+
+@contextmanager
+def _room_for(job: Job) -> Iterator[None]:
+    """Allow this process the open files that many ranks take; the ranks themselves keep the limit they had."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    need = _FILES_A_RANK * job.world_size + _OTHER_FILES
+    is_enough = soft == resource.RLIM_INFINITY or soft >= need
+    if not is_enough and hard != resource.RLIM_INFINITY and hard < need:
+        raise UsageError("launch/too-many-files", ranks=job.world_size, need=need, limit=hard)
+    try:
+        if not is_enough:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (need, hard))
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def _supervise(supervisor: Supervisor, tell: Telling, lease: Lease) -> Outcome:

@@ -8,7 +8,12 @@ import signal
 from types import FrameType
 from typing import Final
 
-_CAUGHT: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP)
+POLITE_STOP: Final = signal.SIGRTMIN + 12
+"""From `headway stop`: ask the program with whatever signal it has a handler for."""
+_CAUGHT: Final = (
+    *(signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP),
+    *(signal.SIGUSR1, signal.SIGUSR2, POLITE_STOP),
+)
 
 
 class SignalInbox:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import select
 import selectors
 import signal
 import time
@@ -13,28 +14,37 @@ from functools import partial
 from typing import Any, Final
 
 from headway.checkpoint import mark_for
-from headway.diagnose import Diagnosis, ExitStatus
+from headway.diagnose import Diagnosis, ExitStatus, Hang
 from headway.hook import read_error, remove_temps
-from headway.launch.attempt import DRAIN_BYTES, Attempt, OutputTargets, RankProcess, fork_attempt
+from headway.launch.attempt import DRAIN_BYTES, Attempt, OutputTargets, RankProcess, make_attempt, send_orders
+from headway.launch.background import BackgroundWait, name_processes
 from headway.launch.blame import evidence_window_s
-from headway.launch.hangs import HangWatch
+from headway.launch.hangs import HangWatch, StoppedWatch
 from headway.launch.job import Job
 from headway.launch.lease import RENEW_S, Lease
+from headway.launch.listeners import SOFT, Process, is_reader, read_processes
 from headway.launch.outcome import Incident, Outcome, State
 from headway.launch.output import AppendFile, merge_lines
-from headway.launch.ports import PortHold
-from headway.launch.processes import descendants, kill_all, sweep, without_cleaners
+from headway.launch.ports import PortHold, is_open_to_all
+from headway.launch.processes import descendants, kill_all, send_signal, sweep, without_cleaners
 from headway.launch.progress import RestartBudget, StallWatch
-from headway.launch.signals import SignalInbox
+from headway.launch.signals import POLITE_STOP, SignalInbox
+from headway.launch.stopping import PoliteStop, pass_on, read_helpers
 from headway.launch.telling import Telling
 from headway.launch.terminal import leave_terminal
-from headway.launch.verdict import Reach, Stop, Verdict, add_signal, explain_nursery, judge, read_reach
+from headway.launch.verdict import Reach, Stop, Verdict, add_signal, explain_hang, explain_nursery, judge, read_reach
 from headway.launch.verdict_foreign import Scene, judge_foreign
 from headway.launch.warm import Nursery
 from headway.launch.watching import ForeignWatch, HeartbeatWatch, Watch
 from headway.telemetry import Beat, Event, read_events
 
 _TICK_S: Final = 0.1
+_BEATS_S: Final = 1.0
+_RANKS_A_TICK: Final = 64
+"""Heartbeats read in a tick, in the mean: those of many ranks are read less often, down to once a second."""
+_HEAR_S: Final = 0.2
+"""Longest time for the nursery's answers before signals are looked at again."""
+_STORE_S: Final = 1.0
 _DEATH_S: Final = 10.0
 """A killed rank that is not gone by then hangs in the kernel."""
 _FIRST, _NEXT, _LAST = 0, 1, 2
@@ -59,13 +69,22 @@ class Supervisor:
         foreign = ForeignWatch(job.run) if job.foreign is not None else None
         self._watch_ranks: Watch = foreign or HeartbeatWatch(job.run)
         self._hangs = HangWatch(job, foreign) if foreign is not None else None
+        self._stopped = StoppedWatch(job)
         self._restart_at: float | None = None
         self._attempts = 0
         self._attempt: Attempt | None = None
         self._stop: Stop | None = None
+        self._asking: PoliteStop | None = None
+        """How a foreign line is being asked to stop."""
+        self._next_left_look = 0.0
+        self._has_named_others = False
+        # A program that meets at its own port: torch opens it on every interface.
+        self._store_unseen = job.foreign is not None and job.foreign.is_distributed and job.world_size > 1
+        self._next_store_look = 0.0
+        self._left: dict[int, Process] = {}
         self._outcome: Outcome | None = None
         self._failed_at: float | None = None
-        self._next_tick = self._next_renewal = 0.0
+        self._next_tick = self._next_renewal = self._next_beats = 0.0
         self._selector = selectors.DefaultSelector()
         self._targets = OutputTargets(
             merged=AppendFile(job.run.log, tell.gap, job.log_bytes),
@@ -108,13 +127,27 @@ class Supervisor:
 
     def _on_signals(self) -> None:
         for signum in self._inbox.read():
-            if signum == signal.SIGHUP:
-                if leave_terminal(self._run):
-                    self._tell.emit("warning", code="launch/terminal-closed", facts={"run": self._run.name})
+            if signum == signal.SIGHUP and leave_terminal(self._run):
+                self._tell.emit("warning", code="launch/terminal-closed", facts={"run": self._run.name})
+            if signum in SOFT:
+                self._ask_to_save(signum)
             else:
                 self._ask_to_stop(signum)
 
     def _on_nursery(self) -> None:
+        """Take what the nursery has to say; a hundred ranks end at once, and time must not pass between each two."""
+        link, until = self.nursery.link, time.monotonic() + _HEAR_S
+        more = select.poll()  # not select(): with a thousand ranks the link of a later nursery has a number above 1,023
+        more.register(link, select.POLLIN)
+        while True:
+            self._hear_nursery()
+            is_over = self._outcome is not None or self.nursery.link is not link
+            if is_over or link.fileno() not in self._selector.get_map() or time.monotonic() > until:
+                return
+            if not more.poll(0):
+                return
+
+    def _hear_nursery(self) -> None:
         answer = self.nursery.receive()
         if answer is None:
             self._on_nursery_gone()
@@ -137,8 +170,13 @@ class Supervisor:
         assert self._attempt is not None
         rank = self._attempt.ranks[message["rank"]]
         rank.pid, rank.pidfd = message["pid"], pidfd
-        if all(rank.pid for rank in self._attempt.ranks):
-            self._on_whole(self._attempt)
+        self._go_on_starting(self._attempt)
+
+    def _go_on_starting(self, attempt: Attempt) -> None:
+        """Order the next ranks, or begin to watch when all are there."""
+        send_orders(self._job, attempt, self.nursery)
+        if not attempt.is_whole and all(rank.pid for rank in attempt.ranks):
+            self._on_whole(attempt)
 
     def _on_whole(self, attempt: Attempt) -> None:
         """All ranks are forked: say so, then listen to them."""
@@ -157,10 +195,13 @@ class Supervisor:
         for rank in attempt.ranks:
             if rank.pidfd is not None:
                 self._watch(rank.pidfd, _FIRST, partial(self._on_death, rank))
-            self._watch(rank.report_fd, _NEXT, partial(self._on_reports, rank))
-            self._watch(rank.output_fd, _LAST, partial(self._on_output, rank))
-        if self._stop is not None:
-            attempt.signal(signal.SIGKILL if self._stop.is_now else self._polite_signal(self._stop))
+            if rank.report_fd >= 0:
+                self._watch(rank.report_fd, _NEXT, partial(self._on_reports, rank))
+                self._watch(rank.output_fd, _LAST, partial(self._on_output, rank))
+        if self._stop is not None and self._stop.is_now:
+            attempt.signal(signal.SIGKILL)
+        elif self._stop is not None:
+            self._pass_stop_on(attempt, self._stop)
 
     def _on_fork_failed(self, message: dict[str, Any]) -> None:
         assert self._attempt is not None
@@ -169,8 +210,7 @@ class Supervisor:
         rank.status, rank.failed_at = ExitStatus(), time.monotonic()
         rank.pid = -1
         self._attempt.evidence_until = rank.failed_at
-        if all(rank.pid for rank in self._attempt.ranks):
-            self._on_whole(self._attempt)
+        self._go_on_starting(self._attempt)
 
     def _on_death(self, rank: RankProcess) -> None:
         """The kernel says it is dead; how, the nursery says a moment later."""
@@ -182,6 +222,10 @@ class Supervisor:
 
     def _on_exited(self, message: dict[str, Any]) -> None:
         rank = self._attempt.by_pid(message["pid"]) if self._attempt else None
+        if self._attempt is not None and self._attempt.background is not None:
+            code = os.waitstatus_to_exitcode(message["status"])
+            ended = ExitStatus(code=code) if code >= 0 else ExitStatus(signal=-code)
+            self._attempt.background.hear_end(message["pid"], ended)
         if rank is None or self._attempt is None:
             return
         self._on_reports(rank)
@@ -190,7 +234,9 @@ class Supervisor:
         if code >= 0:
             rank.status = ExitStatus(code=code, is_oom_kill=code > 0 and self._attempt.saw_oom_kill())
         else:
-            rank.status = ExitStatus(signal=-code, is_oom_kill=self._attempt.saw_oom_kill())
+            # To ask the kernel costs more than all the rest here, and a stop of many ranks has its reason.
+            is_asked = self._stop is not None and -code in (signal.SIGINT, signal.SIGTERM)
+            rank.status = ExitStatus(signal=-code, is_oom_kill=not is_asked and self._attempt.saw_oom_kill())
         if self._job.foreign is not None:
             self._hear_foreign_end(rank, self._attempt)
         if rank.has_finished():
@@ -215,7 +261,7 @@ class Supervisor:
 
     def _on_reports(self, rank: RankProcess) -> None:
         reports, is_over = rank.read_reports()
-        if is_over and rank.report_fd in self._selector.get_map():
+        if is_over and rank.report_fd >= 0 and rank.report_fd in self._selector.get_map():
             self._selector.unregister(rank.report_fd)
         for report in reports:
             match report.get("kind"):
@@ -326,14 +372,61 @@ class Supervisor:
             if self._is_grace_over(now):
                 self.nursery.process.kill()
         elif attempt.is_over():
-            self._conclude(attempt)
+            if not self._waits_for_others(attempt, now):
+                self._conclude(attempt)
         elif attempt.killed_at is not None:
             self._give_up_on_the_undead(attempt, now)
-        elif self._is_grace_over(now) or (attempt.evidence_until is not None and now >= attempt.evidence_until):
+        elif self._is_grace_over(now) or (self._hears_evidence(attempt) and now >= (attempt.evidence_until or 0.0)):
             self._kill(attempt, now)
         if now >= self._next_tick:
             self._next_tick = now + _TICK_S
             self._tick(now)
+
+    def _hears_evidence(self, attempt: Attempt) -> bool:
+        """Say whether ranks are ended soon after a failure; while a foreign line stops, one may still save."""
+        return attempt.evidence_until is not None and (self._asking is None or attempt.killed_at is not None)
+
+    def _waits_for_others(self, attempt: Attempt, now: float) -> bool:
+        """Say whether processes that the ranks of a foreign line have left behind are still waited for."""
+        if self._job.foreign is None or attempt.killed_at is not None:
+            return False
+        if self._stop is not None and self._is_grace_over(now):
+            self._kill(attempt, now)
+            return False
+        if self._stop is None and not all(rank.has_finished() for rank in attempt.ranks):
+            return False
+        if now >= self._next_left_look:
+            self._next_left_look = now + _TICK_S
+            self._left = self._left_behind()
+        if self._left:
+            return self._stop is not None or self._wait_for_background(attempt, now)
+        self._take_background_end(attempt)
+        return False
+
+    def _left_behind(self) -> dict[int, Process]:
+        """Return the living processes below the nursery, those apart that only clean up or work for a dead one."""
+        tree = read_processes(without_cleaners(descendants(self.nursery.process.pid)))
+        helpers = {own for own, _ in read_helpers(self._run.root)}
+        return {pid: one for pid, one in tree.items() if one.own_pid not in helpers and not is_reader(one)}
+
+    def _wait_for_background(self, attempt: Attempt, now: float) -> bool:
+        if attempt.background is None:
+            steps = max((beat.step for beat in self._beats(attempt) if beat is not None), default=0)
+            attempt.background = BackgroundWait(has_trained=steps > 0)
+            self._tell.emit("warning", code="launch/background", facts={"processes": name_processes(self._left)})
+        assert isinstance(self._watch_ranks, ForeignWatch)
+        pages = [self._watch_ranks.page(rank) for rank in self._run.ranks()]
+        what = attempt.background.look(self._left, [page.pid for page in pages if page is not None], now)
+        if what == "ask":
+            facts = {"processes": name_processes(self._left)}
+            self._tell.emit("warning", code="launch/background-ended", facts=facts)
+        return what != "over"
+
+    def _take_background_end(self, attempt: Attempt) -> None:
+        """Let a bad end in the background be the run's own."""
+        if attempt.background is not None and attempt.background.status is not None and self._stop is None:
+            rank = attempt.ranks[0]
+            rank.status, rank.finished, rank.failed_at = attempt.background.status, None, time.monotonic()
 
     def _why_stopped(self) -> str:
         """Return the words for a stop while no rank lives; a foreign line has nothing that could be resumed."""
@@ -342,13 +435,18 @@ class Supervisor:
         return "launch/stopped-now" if self._attempts else "launch/interrupted-early"
 
     def _is_grace_over(self, now: float) -> bool:
-        return self._stop is not None and (self._stop.is_now or now >= self._stop.at + self._job.grace_s)
+        if self._stop is None or (
+            self._attempt is not None and self._attempt.is_dead() and not self._attempt.is_over()
+        ):
+            return False
+        return self._stop.is_now or now >= self._stop.at + self._job.grace_s
 
     def _timeout_s(self) -> float:
         now = time.monotonic()
         marks = [self._next_tick] if self._restart_at is None else [self._next_tick, self._restart_at]
-        if self._attempt is not None and self._attempt.evidence_until is not None and self._attempt.killed_at is None:
-            marks.append(self._attempt.evidence_until)
+        attempt = self._attempt
+        if attempt is not None and attempt.evidence_until is not None and attempt.killed_at is None:
+            marks += [attempt.evidence_until] if self._hears_evidence(attempt) else []
         return max(0.0, min(marks) - now)
 
     def _tick(self, now: float) -> None:
@@ -357,22 +455,38 @@ class Supervisor:
             self._lease.renew()
         if self._attempt is None:
             return
+        if not self._attempt.is_whole:
+            self._go_on_starting(self._attempt)
+        if self._asking is not None and self._attempt.killed_at is None:
+            self._asking.look(self._attempt, self.nursery.process.pid, now)
         self._attempt.oom_kills.look(now)
+        if now < self._next_beats:
+            return
+        self._next_beats = now + min(_BEATS_S, _TICK_S * self._job.world_size / _RANKS_A_TICK)
         beats = self._beats(self._attempt)
         self._tell.beats(beats)
+        if self._store_unseen and now >= self._next_store_look:
+            self._next_store_look = now + _STORE_S
+            self._look_at_store(self._attempt)
         if self._hangs is not None:
-            self._look_for_hang(self._attempt, self._hangs)
+            self._act_on_hang(self._attempt, None if self._attempt.is_over() else self._hangs.look(self._attempt))
             return
+        self._act_on_hang(self._attempt, self._stopped.look(self._attempt, beats))
         quiet_s = self._stall.look(beats, time.monotonic_ns())
         if quiet_s is not None:
             self._tell.emit("warning", code="launch/quiet", facts={"seconds": round(quiet_s)})
 
-    def _look_for_hang(self, attempt: Attempt, hangs: HangWatch) -> None:
-        found = hangs.look(attempt)
+    def _look_at_store(self, attempt: Attempt) -> None:
+        """Say once who can reach the place where the ranks meet."""
+        is_open = is_open_to_all(attempt.port)
+        self._store_unseen = is_open is None
+        if is_open:
+            self._tell.emit("warning", code="launch/store-open", facts={"port": attempt.port})
+
+    def _act_on_hang(self, attempt: Attempt, found: Hang | None) -> None:
         if found is None or attempt.evidence_until is not None or self._stop is not None:
             return
-        assert self._job.foreign is not None
-        policy = self._job.foreign.on_hang
+        policy = self._job.on_hang
         self._tell.emit("hang", attempt=attempt.number, policy=policy, **found.to_json())
         if policy != "wait":
             attempt.hang = found
@@ -387,34 +501,82 @@ class Supervisor:
         self._number += 1
         self._attempts += 1
         port = self._port.renew() if self._job.foreign is not None else None
+        self._next_left_look = 0.0
         self._watch_ranks.begin(self._number)
-        self._attempt = fork_attempt(self._job, self._number, self.nursery, self._targets, port)
+        self._attempt = make_attempt(self._job, self._number, self._targets, port)
+        send_orders(self._job, self._attempt, self.nursery)
         self._lease.record(self._number)
 
     def _ask_to_stop(self, signum: int) -> None:
-        stop = add_signal(self._stop, signum, time.monotonic())
+        is_command = signum == POLITE_STOP
+        stop = add_signal(self._stop, signal.SIGINT if is_command else signum, time.monotonic())
         if stop is None:
             return
-        self._stop = stop
-        self._tell.emit("stop_requested", why=signal.Signals(signum).name, now=stop.is_now)
-        if self._attempt is not None and self._attempt.is_whole and not stop.is_now:
-            self._attempt.signal(self._polite_signal(stop))
+        self._stop = stop if self._stop is not None else replace(stop, is_command=is_command)
+        why = "headway stop" if is_command else signal.Signals(signum).name
+        self._tell.emit("stop_requested", why=why, now=stop.is_now)
+        attempt = self._attempt
+        if attempt is None or stop.is_now:
+            return
+        if attempt.is_whole:
+            self._pass_stop_on(attempt, self._stop)
+            return
+        for rank in attempt.unsent:
+            rank.never_start()
+        attempt.unsent.clear()
+        self._go_on_starting(attempt)
 
-    def _polite_signal(self, stop: Stop) -> int:
-        """Return what asks a rank to stop: our own engine knows SIGTERM, a foreign script what was sent to us."""
-        is_foreign = self._job.foreign is not None and stop.signum in (signal.SIGINT, signal.SIGTERM)
-        return stop.signum if is_foreign else signal.SIGTERM
+    def _pass_stop_on(self, attempt: Attempt, stop: Stop) -> None:
+        """Ask the ranks to stop: our own engine knows SIGTERM, a foreign line hears what was sent to us."""
+        if self._job.foreign is None:
+            attempt.signal(signal.SIGTERM)
+            return
+        signum = None if stop.is_command else stop.signum
+        self._asking = PoliteStop(signum, self._run.root, stop.at, self._job.grace_s)
+        self._asking.begin(attempt, self.nursery.process.pid)
+        self._name_the_others()
+
+    def _ask_to_save(self, signum: int) -> None:
+        """Pass on a signal that does not ask for the end; our own engine saves and trains on."""
+        attempt, name = self._attempt, signal.Signals(signum).name
+        if attempt is None or not attempt.is_whole or self._stop is not None:
+            if signum != signal.SIGHUP and self._stop is None:
+                self._tell.emit("warning", code="launch/signal-early", facts={"signal": name})
+        elif self._job.foreign is None:
+            # One rank's wish is all ranks' wish at the end of the step.
+            attempt.ranks[0].ask(signal.SIGUSR1)
+            self._tell.emit("save_requested", why=name)
+        else:
+            num = pass_on(attempt, self.nursery.process.pid, signum, self._run.root)
+            if num or signum != signal.SIGHUP:
+                code = "launch/signal-passed" if num else "launch/signal-unheard"
+                self._tell.emit("warning", code=code, facts={"signal": name, "num": num})
+
+    def _name_the_others(self) -> None:
+        """Say once which processes are not ours to signal, as those of sudo are."""
+        if self._has_named_others:
+            return
+        left = [pid for pid in descendants(self.nursery.process.pid) if not send_signal(pid, 0)]
+        others = read_processes(left)
+        if others:
+            self._has_named_others = True
+            pids = " ".join(map(str, sorted(others)))
+            facts = {"processes": name_processes(others), "pids": pids}
+            self._tell.emit("warning", code="launch/other-user", facts=facts)
 
     def _kill(self, attempt: Attempt, now: float) -> None:
         attempt.killed_at = now
         attempt.signal(signal.SIGKILL)
+        self._name_the_others()
         # The nursery adopts orphans, so its descendants are all there is: loader workers, helpers, daemons.
         kill_all(without_cleaners(descendants(self.nursery.process.pid)))
 
     def _give_up_on_the_undead(self, attempt: Attempt, now: float) -> None:
         if attempt.killed_at is None or now < attempt.killed_at + _DEATH_S:
             return
-        left = [rank.rank for rank in attempt.ranks if rank.status is None]
+        left = [rank.rank for rank in attempt.ranks if rank.status is None and rank.seen_t is None]
+        if not left:
+            return  # all are dead by the kernel's word; how a thousand of them ended takes its time to be told
         for rank in attempt.ranks:
             rank.status = rank.status or ExitStatus()
         self._let_go(attempt)
@@ -444,6 +606,8 @@ class Supervisor:
 
     def _judge(self, attempt: Attempt, reach: Reach, found: Diagnosis | None) -> Verdict:
         if self._job.foreign is None:
+            if attempt.hang is not None and found is None:
+                found = explain_hang(attempt.hang, is_transient=self._job.on_hang == "restart")
             return judge(attempt, reach, stop=self._stop, budget=self._budget, found=found)
         assert isinstance(self._watch_ranks, ForeignWatch)
         scene = Scene(job=self._job, attempt=attempt, reach=reach, watch=self._watch_ranks)
@@ -484,7 +648,7 @@ class Supervisor:
         """Close an attempt's files and stop listening to it."""
         for rank in attempt.ranks:
             for fd in (rank.pidfd, rank.report_fd, rank.output_fd):
-                if fd is not None and fd in self._selector.get_map():
+                if fd is not None and fd >= 0 and fd in self._selector.get_map():
                     self._selector.unregister(fd)
         attempt.close()
         self._attempt = None

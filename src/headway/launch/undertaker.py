@@ -25,6 +25,7 @@ from headway.launch.processes import TAG_NAME, sweep
 
 _SCRIPT: Final = """
 python=$1 tag=$2 pid=$3; set --
+trap '' HUP INT QUIT TERM USR1 USR2
 while read -r word rest; do
   case $word in done) exit 0;; keep) set -- "$@" "$rest";; esac
 done

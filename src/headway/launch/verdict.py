@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from headway.diagnose import Diagnosis, ExitStatus, classify, settle_illegal
+from headway.diagnose import Diagnosis, ExitStatus, Hang, classify, settle_illegal
 from headway.launch.attempt import Attempt, RankProcess
 from headway.launch.blame import find_first, make_incident, own_failures
 from headway.launch.outcome import Incident, State
@@ -27,6 +27,8 @@ class Stop:
     at: float
     is_now: bool = False
     """Do not wait for a save."""
+    is_command: bool = False
+    """Asked by `headway stop`: any signal will do that the program answers."""
 
     @property
     def exit_code(self) -> int:
@@ -90,6 +92,18 @@ def judge(
     if found is None and reach.steps > 0 and all(rank.has_finished() for rank in attempt.ranks):
         return _judge_finished(attempt, reach)
     return _judge_failure(attempt, reach, stop=stop, budget=budget, found=found)
+
+
+def explain_hang(hang: Hang, *, is_transient: bool) -> Diagnosis:
+    """Return why an attempt was ended that stood still."""
+    return Diagnosis(
+        kind=hang.kind,
+        code=hang.code,
+        facts=hang.facts(),
+        is_transient=is_transient,
+        evidence=f"{hang.seconds:.0f} s",
+        is_hang=hang.kind != "early-exit",
+    )
 
 
 def explain_nursery(ended: ExitStatus, output: str) -> Diagnosis | None:

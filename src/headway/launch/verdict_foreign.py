@@ -14,7 +14,7 @@ from headway.launch.blame import make_incident, own_failures
 from headway.launch.job import Job
 from headway.launch.outcome import Incident
 from headway.launch.progress import RestartBudget
-from headway.launch.verdict import Reach, Stop, Verdict
+from headway.launch.verdict import Reach, Stop, Verdict, explain_hang
 from headway.launch.watching import ForeignWatch
 from headway.messages import find_text
 from headway.telemetry import read_beat
@@ -50,7 +50,10 @@ def judge_foreign(scene: Scene, *, stop: Stop | None, budget: RestartBudget, fou
         return _judge_hang(scene, budget)
     failures = own_failures(attempt)
     if stop is not None and not any((rank.failed_at or 0.0) < stop.at for rank in failures):
-        is_clean = all(rank.status is not None and rank.status != ExitStatus(signal=9) for rank in attempt.ranks)
+        # Killed at the end of the grace, be it only what the ranks had started.
+        is_clean = attempt.killed_at is None and all(
+            rank.status is not None and rank.status.signal != signal.SIGKILL for rank in attempt.ranks
+        )
         return Verdict(
             how="stopped" if is_clean else "killed",
             state="interrupted",
@@ -87,14 +90,7 @@ def _judge_finished(scene: Scene) -> Verdict:
 def _judge_hang(scene: Scene, budget: RestartBudget) -> Verdict:
     hang = scene.attempt.hang
     assert hang is not None and scene.job.foreign is not None
-    diagnosis = Diagnosis(
-        kind=hang.kind,
-        code=hang.code,
-        facts=hang.facts(),
-        is_transient=scene.job.foreign.on_hang == "restart",
-        evidence=f"{hang.seconds:.0f} s",
-        is_hang=hang.kind != "early-exit",
-    )
+    diagnosis = explain_hang(hang, is_transient=scene.job.foreign.on_hang == "restart")
     view = next((view for view in hang.views if view.rank == hang.rank), hang.views[0])
     process = next((rank for rank in scene.attempt.ranks if rank.rank == hang.rank), scene.attempt.ranks[0])
     cause = _Cause(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import secrets
 import subprocess
 import sys
@@ -45,12 +46,15 @@ class Nursery:
         tag: str,
         env: Mapping[str, str] | None = None,
         stdin: int | None = None,
+        file_limit: tuple[int, int] | None = None,
     ) -> None:
         self.python, self.preload, self.entry, self.tag = python, tuple(preload), entry, tag
         self.stdin = stdin
         """What the ranks read, a program of the user's; None: nothing."""
         self.env = dict(env or {})
         """Set over this process's own environment, for the nursery and the ranks."""
+        self.file_limit = file_limit or resource.getrlimit(resource.RLIMIT_NOFILE)
+        """What the ranks may open; a supervisor of many ranks has raised its own since."""
         self.is_ready = False
         self._oom_kills = count_oom_kills()
         self.failure = ""
@@ -72,6 +76,7 @@ class Nursery:
                 env={**_without_detached(), **self.env, TAG_NAME: tag},
                 start_new_session=True,  # Ctrl-C and a closed terminal are the supervisor's business
             )
+        resource.prlimit(self.process.pid, resource.RLIMIT_NOFILE, self.file_limit)
 
     def __enter__(self) -> Nursery:
         return self
@@ -89,9 +94,13 @@ class Nursery:
         return answer
 
     def fork(self, order: RankOrder) -> None:
-        """Ask for one rank; the answer comes as a `forked` message with the rank's pidfd."""
+        """Ask for one rank; the answer comes as a `forked` message with the rank's pidfd.
+
+        Raises:
+            BlockingIOError: the nursery has not taken the orders before it; ask again later.
+        """
         self._undertaker.keep("run", str(order.job["run_dir"]))
-        wire.send(self.link, {"job": dict(order.job), "env": dict(order.env)}, order.files)
+        wire.send_now(self.link, {"job": dict(order.job), "env": dict(order.env)}, order.files)
 
     def keep_claims(self, files: Sequence[str]) -> None:
         """Name claims of this process, which the nursery removes should it outlive us."""
@@ -113,7 +122,13 @@ class Nursery:
         """Start another one like it, after this one has died."""
         self.close()
         return Nursery(
-            python=self.python, preload=self.preload, entry=self.entry, tag=self.tag, env=self.env, stdin=self.stdin
+            python=self.python,
+            preload=self.preload,
+            entry=self.entry,
+            tag=self.tag,
+            env=self.env,
+            stdin=self.stdin,
+            file_limit=self.file_limit,
         )
 
     def close(self) -> None:

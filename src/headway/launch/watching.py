@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from headway.hook import HookPage, read_page
+from headway.hook import HookPage, parse_page
 from headway.launch.attempt import Attempt
 from headway.launch.recognise import Progress, ProgressReader
-from headway.telemetry import Beat, MetricsWriter, RunDir, read_beat
+from headway.telemetry import Beat, MetricsWriter, RunDir, parse_beat, read_beat
 
 _LINES_A_TICK: Final = 500
 """Lines of one rank looked at between two ticks; of a flood only its beginning."""
 _FLUSH_S: Final = 1.0
+_PAGE_BYTES: Final = 4096
 
 
 class Watch(Protocol):
@@ -79,6 +81,7 @@ class ForeignWatch:
         self._number = 0
         self._seen: dict[int, _Seen] = {}
         self._flushed = 0.0
+        self._paths: dict[int, str] = {}
 
     def begin(self, attempt: int) -> None:
         """Forget the attempt before; its metrics are closed."""
@@ -115,8 +118,24 @@ class ForeignWatch:
 
     def page(self, rank: int) -> HookPage | None:
         """Return the hook's page of this attempt."""
-        page = read_page(self._run.heartbeat(rank))
+        page = parse_page(self._read(rank))
         return page if page is not None and page.attempt == self._number else None
+
+    def _read(self, rank: int) -> bytes:
+        """Return a rank's page as it is; with hundreds of ranks this is most of what a supervisor does."""
+        path = self._paths.get(rank)
+        if path is None:
+            path = self._paths[rank] = str(self._run.heartbeat(rank))
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+        except OSError:
+            return b""
+        try:
+            return os.read(fd, _PAGE_BYTES)
+        except OSError:
+            return b""
+        finally:
+            os.close(fd)
 
     def progress(self, rank: int) -> Progress | None:
         """Return the last progress a rank told."""
@@ -130,11 +149,13 @@ class ForeignWatch:
                 seen.metrics = None
 
     def _beat(self, rank: int, pid: int) -> Beat | None:
-        page, seen = self.page(rank), self._seen.get(rank)
+        data, seen = self._read(rank), self._seen.get(rank)
+        page = parse_page(data)
+        page = page if page is not None and page.attempt == self._number else None
         told = seen.progress if seen is not None else None
         if page is None and told is None:
             return None
-        beat = read_beat(self._run.heartbeat(rank))
+        beat = parse_beat(data)
         steps = max(page.steps if page else 0, told.step if told else 0)
         moved = max(page.moved_ns if page else 0, seen.told_ns if seen else 0)
         return Beat(

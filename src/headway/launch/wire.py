@@ -17,8 +17,17 @@ def pair() -> tuple[socket.socket, socket.socket]:
 
 
 def send(link: socket.socket, message: Mapping[str, Any], files: Sequence[int] = ()) -> None:
-    """Send one message with open files."""
+    """Send one message with open files; wait until there is room for it."""
     socket.send_fds(link, [json.dumps(message).encode()], list(files))
+
+
+def send_now(link: socket.socket, message: Mapping[str, Any], files: Sequence[int] = ()) -> None:
+    """Send one message if there is room for it.
+
+    Raises:
+        BlockingIOError: there is none, for the other end has not taken what was sent before.
+    """
+    socket.send_fds(link, [json.dumps(message).encode()], list(files), socket.MSG_DONTWAIT)
 
 
 def receive(link: socket.socket) -> tuple[dict[str, Any], list[int]] | None:

@@ -277,6 +277,8 @@ Example:
 WHAT is a recipe's name (nanochat) or a config file (.yaml .json .toml .py); without it the default
 recipe trains on built-in data. Values are changed by key=value, in any number.
 
+Ctrl-C or SIGTERM saves and stops; SIGUSR1 or SIGUSR2 saves a checkpoint, and training continues.
+
 Example:
   headway train
   headway train nanochat preset=balanced gpus=2 steps=1000
@@ -285,6 +287,8 @@ Example:
 
 WHAT 是配方名（nanochat）或配置文件（.yaml .json .toml .py）；省略时用内置数据训练默认配方。
 用 key=value 修改参数，个数不限。
+
+Ctrl-C 或 SIGTERM 会保存并停止；SIGUSR1 或 SIGUSR2 只保存检查点，训练继续。
 
 示例：
   headway train

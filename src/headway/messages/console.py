@@ -45,6 +45,14 @@ TEXTS = {
     "console/stop": Text(
         en="saving and stopping; Ctrl-C again stops at once", zh="正在保存并停止；再按一次 Ctrl-C 立即停止"
     ),
+    "console/save-asked": Text(en="{signal}: saving a checkpoint and continuing", zh="{signal}：保存检查点并继续训练"),
+    "console/hang-wait": Text(
+        en="waiting; launch.on_hang=restart or stop would act", zh="继续等待；可用 launch.on_hang=restart 或 stop 处理"
+    ),
+    "console/hang-restart": Text(
+        en="ending the ranks, to restart them from the last checkpoint", zh="结束各 rank，从最近的检查点重启"
+    ),
+    "console/hang-stop": Text(en="ending the run", zh="结束本次训练"),
     "console/stop-now": Text(en="stopping at once", zh="立即停止"),
     "console/end-done": Text(en="done: {steps} of {total} steps", zh="完成：{steps}/{total} 步"),
     "console/end-best": Text(en="best {name} {value}: {path}", zh="最佳 {name} {value}：{path}"),

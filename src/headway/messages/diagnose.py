@@ -226,8 +226,8 @@ TEXTS: dict[str, Text] = {
     "diagnose/hang-rank-stopped": Text(
         en="rank {rank} has been stopped by a signal (SIGSTOP)",
         zh="rank {rank} 被信号暂停（SIGSTOP）",
-        en_hint="let it go on with: kill -CONT and its pid",
-        zh_hint="用 kill -CONT 加上它的 pid 让它继续",
+        en_hint="kill -CONT {pid}    # lets it continue",
+        zh_hint="kill -CONT {pid}    # 让它继续",
     ),
     "diagnose/hang-disk-wait": Text(
         en="rank {rank} waits for a disk ({place})",

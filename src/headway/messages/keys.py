@@ -82,6 +82,7 @@ CHINESE: dict[str, str] = {
     "launch": "监控与重启。",
     "launch.grace_s": "收到停止信号后，留给各 rank 保存并退出的秒数，超时则强制终止。",
     "launch.restarts": "连续重启多少次仍无进展就彻底停止（退出码 93）。",
+    "launch.on_hang": "rank 被信号暂停时：wait 提示并等待，restart 从最近的检查点重启所有 rank，stop 结束训练。",
     "env": "rank 的解释器。",
     "env.python": "框架装在别的环境时，rank 所用的 Python；不设则用当前环境的。",
 }

@@ -102,6 +102,55 @@ TEXTS: dict[str, Text] = {
         en_hint="see it with: headway watch {run}",
         zh_hint="查看进度：headway watch {run}",
     ),
+    "launch/stop-elsewhere": Text(
+        en="{run} is supervised by process {pid} in another container of {host}, which cannot be reached from here",
+        zh="{run} 由 {host} 上另一个容器中的进程 {pid} 监控，从这里无法访问",
+        en_hint="inside that container: headway stop {run}",
+        zh_hint="在那个容器中运行：headway stop {run}",
+    ),
+    "launch/stop-not-ours": Text(
+        en="{run} is supervised by process {pid} of the user {user}; another user cannot stop it",
+        zh="{run} 由用户 {user} 的进程 {pid} 监控，其他用户无法停止它",
+        en_hint="sudo -u {user} headway stop {place}    # as that user",
+        zh_hint="sudo -u {user} headway stop {place}    # 以该用户的身份",
+    ),
+    "launch/other-user": Text(
+        en="these processes belong to another user and cannot be signalled or ended from here: {processes}",
+        zh="这些进程属于其他用户，这里无法向它们发信号，也无法终止它们：{processes}",
+        en_hint="sudo kill {pids}    # ends them",
+        zh_hint="sudo kill {pids}    # 终止它们",
+    ),
+    "launch/signal-passed": Text(
+        en="{signal} was passed on to {num} processes that handle it; the run continues",
+        zh="已将 {signal} 转发给 {num} 个会处理它的进程；训练继续",
+    ),
+    "launch/signal-unheard": Text(
+        en="{signal} was not passed on: no process of the run handles it, and it would kill them; the run continues",
+        zh="未转发 {signal}：没有进程处理它，转发会终止这些进程；训练继续",
+    ),
+    "launch/signal-early": Text(
+        en="{signal} arrived before the ranks were up; there is nothing to save yet",
+        zh="收到 {signal} 时各 rank 尚未启动，还没有可保存的内容",
+    ),
+    "launch/background": Text(
+        en="the command has ended, but processes it started are still running and are waited for: {processes}",
+        zh="命令已结束，但它启动的进程仍在运行，继续等待：{processes}",
+    ),
+    "launch/background-ended": Text(
+        en="training has ended, and these idle processes that it left behind were asked to end: {processes}",
+        zh="训练已结束；它留下的这些空闲进程已被要求退出：{processes}",
+    ),
+    "launch/too-many-files": Text(
+        en="{ranks} ranks need {need} open files, but the limit is {limit}",
+        zh="{ranks} 个 rank 需要同时打开 {need} 个文件，但上限是 {limit}",
+        en_hint="ulimit -Hn {need}    # as root, or raise LimitNOFILE of the service",
+        zh_hint="ulimit -Hn {need}    # 需要 root；或调大服务的 LimitNOFILE",
+    ),
+    "launch/store-open": Text(
+        en="rank 0's store listens on port {port} of every network interface: whoever can reach it can change what the "
+        "ranks exchange there",
+        zh="rank 0 的存储服务监听所有网络接口的 {port} 端口：能访问它的人都能改动各 rank 在其中交换的内容",
+    ),
     "launch/log-gap": Text(
         en="{path} could not be written ({why}); training goes on, the gap is marked in the file",
         zh="无法写入 {path}（{why}）；训练继续，缺口会在文件中标明",

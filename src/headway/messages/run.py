@@ -12,6 +12,9 @@ LINE is what you type today: torchrun, python, accelerate, deepspeed, mpirun, a 
 changes. Lines of torchrun and plain python are started by headway itself; others keep their launcher.
 Words are passed on as they are; a line in quotes is read by bash. Options of headway stand before LINE.
 
+Ctrl-C and SIGTERM are passed on to whoever can save, and --grace is given to all of them. SIGUSR1, SIGUSR2 and SIGHUP
+go to the processes that handle them; the run continues.
+
 Example:
   headway run torchrun --nproc_per_node=2 train.py --epochs 3
   headway run --gpus 2 --restarts 3 torchrun train.py
@@ -23,6 +26,9 @@ Example:
 LINE 就是平时输入的命令：torchrun、python、accelerate、deepspeed、mpirun 或 shell 脚本，代码无需改动。
 torchrun 和普通 python 命令由 headway 直接启动，其余命令仍用自己的启动器。
 各个词原样传递；放在引号里的整条命令由 bash 解析。headway 的选项写在 LINE 之前。
+
+Ctrl-C 和 SIGTERM 会转发给能保存状态的进程，它们都有 --grace 秒的时间。
+SIGUSR1、SIGUSR2 和 SIGHUP 转发给会处理它们的进程，训练继续。
 
 示例：
   headway run torchrun --nproc_per_node=2 train.py --epochs 3
@@ -207,6 +213,7 @@ torchrun 和普通 python 命令由 headway 直接启动，其余命令仍用自
         en="stopping: the signal was passed on; once more kills at once", zh="正在停止：信号已转发；再按一次立即终止"
     ),
     "run/stop-now": Text(en="killing all ranks", zh="立即终止所有 rank"),
+    "run/hang-one": Text(en="{text}, {seconds} s ago", zh="{text}，已 {seconds} 秒"),
     "run/hang": Text(en="no rank has moved for {seconds} s: {text}", zh="所有 rank 已有 {seconds} 秒没有进展：{text}"),
     "run/hang-wait": Text(
         en="waiting on; --on-hang stop or restart would act", zh="继续等待；可用 --on-hang stop 或 restart 处理"

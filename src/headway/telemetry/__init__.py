@@ -5,9 +5,19 @@ In: steps of ranks, events of the supervisor. Out: `RunState`, `RunRow`, columns
 
 from headway.telemetry.events import Event, EventLog, follow_events, read_events
 from headway.telemetry.find import find_run, is_run, list_closed, list_runs
-from headway.telemetry.heartbeat import PHASES, Beat, HeartbeatWriter, read_beat
+from headway.telemetry.heartbeat import PHASES, Beat, HeartbeatWriter, parse_beat, read_beat
 from headway.telemetry.index import INDEX_NAME, RunRow, list_rows
-from headway.telemetry.lease import boot_id, is_held, is_here, make_lease, start_ticks
+from headway.telemetry.lease import (
+    LOCK_NAME,
+    boot_id,
+    find_pid,
+    is_held,
+    is_locked,
+    is_same_kernel,
+    look_up,
+    make_lease,
+    start_ticks,
+)
 from headway.telemetry.lines import number, plain, read_log_tail, read_objects, read_tail
 from headway.telemetry.metrics import COLUMNS, PARTS, Columns, MetricsWriter, own_step_s, read_metrics, tail_metrics
 from headway.telemetry.reading import read_json, read_part, read_record, section, whole, words
@@ -30,6 +40,7 @@ __all__ = [
     "COLUMNS",
     "ENDED",
     "INDEX_NAME",
+    "LOCK_NAME",
     "PARTS",
     "PHASES",
     "STARTS",
@@ -48,20 +59,24 @@ __all__ = [
     "State",
     "best_measure",
     "boot_id",
+    "find_pid",
     "find_run",
     "follow_events",
     "is_held",
-    "is_here",
+    "is_locked",
     "is_run",
+    "is_same_kernel",
     "is_supervised",
     "last_end",
     "list_closed",
     "list_rows",
     "list_runs",
+    "look_up",
     "make_lease",
     "new_run_dir",
     "number",
     "own_step_s",
+    "parse_beat",
     "plain",
     "read_beat",
     "read_events",

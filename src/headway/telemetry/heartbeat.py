@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import struct
@@ -16,6 +17,7 @@ PHASES: Final = ("start", "restore", "data", "forward", "backward", "optimizer",
 _MAGIC: Final = b"HWBEAT01"
 _LAYOUT: Final = struct.Struct("<8sqqqqqqddd")
 _SIZE: Final = 4096
+FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +44,7 @@ class HeartbeatWriter:
 
     def __init__(self, path: Path, attempt: int) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        fd = open_beneath(path, os.O_RDWR)
-        os.ftruncate(fd, _SIZE)
-        self._page = mmap.mmap(fd, _SIZE)
-        os.close(fd)
+        self._page = _map_page(path)
         self._pid, self._attempt = os.getpid(), attempt
         self._last = (0, 0, 0.0, 0.0, 0.0)
         self.beat(0)
@@ -68,9 +67,34 @@ class HeartbeatWriter:
         )
 
 
+def _map_page(path: Path) -> mmap.mmap:
+    """Return the page, with its place on the disk taken; on a full disk one that nobody else can see."""
+    try:
+        fd = open_beneath(path, os.O_RDWR)
+    except OSError as err:
+        if err.errno in FULL:
+            return mmap.mmap(-1, _SIZE)
+        raise
+    try:
+        # A page of a file without a place of its own is given one at the first write; on a full disk that is SIGBUS.
+        os.posix_fallocate(fd, 0, _SIZE)
+        return mmap.mmap(fd, _SIZE)
+    except OSError as err:
+        if err.errno not in FULL:
+            raise
+        return mmap.mmap(-1, _SIZE)
+    finally:
+        os.close(fd)
+
+
 def read_beat(path: Path) -> Beat | None:
     """Return what the rank last wrote, or None when it has written nothing yet."""
-    data = read_part(path, 0, _LAYOUT.size)
+    return parse_beat(read_part(path, 0, _LAYOUT.size))
+
+
+def parse_beat(whole: bytes) -> Beat | None:
+    """Return what a page says, or None when nothing has been written to it yet."""
+    data = whole[: _LAYOUT.size]
     if len(data) < _LAYOUT.size or not data.startswith(_MAGIC):
         return None
     _, pid, attempt, phase, step, samples, moved, loss, lr, rate = _LAYOUT.unpack(data)

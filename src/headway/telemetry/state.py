@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 from headway.telemetry.events import Event, read_events
 from headway.telemetry.heartbeat import Beat, read_beat
-from headway.telemetry.lease import boot_id, is_held, is_here
+from headway.telemetry.lease import boot_id, is_locked, is_same_kernel, look_up
 from headway.telemetry.lines import number
 from headway.telemetry.metrics import Columns, own_step_s, tail_metrics
 from headway.telemetry.reading import read_record, section, whole, words
@@ -155,9 +155,12 @@ def is_supervised(run: RunDir) -> bool:
     lease = read_record(run.lease)
     if not lease:
         return False
-    if is_here(lease):
-        return is_held(lease)
-    # The pid of another host means nothing here; the files on the shared disk do.
+    is_alive = look_up(lease)
+    if is_alive is not None:
+        return is_alive
+    # The pid of another host or container means nothing here. A lock does, within one machine; else the files do.
+    if is_same_kernel(lease) and (is_taken := is_locked(run.root)) is not None:
+        return is_taken
     return time.time() - max(_moved(run)) < _FRESH_S
 
 
@@ -167,7 +170,8 @@ def _is_starting(events: list[Event]) -> bool:
     starter = section(started.get("starter"))
     if not starter:
         return False
-    return is_held(starter) if is_here(starter) else time.time() - number(started.get("t")) < _FRESH_S
+    is_alive = look_up(starter)
+    return time.time() - number(started.get("t")) < _FRESH_S if is_alive is None else is_alive
 
 
 def _moved(run: RunDir) -> list[float]:

@@ -14,6 +14,7 @@ from headway.ui.text import clean_text
 from headway.units import duration, size
 
 _SHOWN_LINE: Final = 2000
+_ON_HANG: Final = {"wait": "console/hang-wait", "restart": "console/hang-restart", "stop": "console/hang-stop"}
 
 
 class RunConsole:
@@ -72,6 +73,12 @@ class RunConsole:
                 return say("console/guard", samples=names, **facts)
             case "incident" if event.get("action") == "restart":
                 return say("console/restart", rank=event.get("rank"), text=event.get("text"))
+            case "hang":
+                text = say(event["code"], **event["facts"])
+                head = say("run/hang-one", seconds=round(event["seconds"]), text=text)
+                return f"{head}\n{say(_ON_HANG[event['policy']])}"
+            case "save_requested":
+                return say("console/save-asked", signal=event.get("why"))
             case "stop_requested":
                 return say("console/stop-now" if event.get("now") else "console/stop")
             case "warning":

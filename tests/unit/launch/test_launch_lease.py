@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
+import threading
 
 import pytest
 
+import headway.telemetry.lease as lease_of
+import headway.telemetry.state as state_of
 from headway.errors import UsageError
-from headway.launch import find_holder
+from headway.launch import find_holder, request_stop
 from headway.launch.lease import Lease, clear_abandoned
-from headway.telemetry import RunDir, make_lease
+from headway.telemetry import LOCK_NAME, RunDir, is_supervised, make_lease
 
 
 @pytest.fixture
@@ -119,3 +123,59 @@ def test_a_lease_taken_over_by_another_machine_is_noticed_before_anything_is_wri
         lease.prove()
     assert "elsewhere" in refused.value.text()
     lease.release()
+
+
+def elsewhere(run, **changes):
+    """A lease of another container of this machine."""
+    write_lease(run, pid=2**22 + 7, pid_ns=make_lease()["pid_ns"] + 12345, **changes)
+
+
+@pytest.fixture
+def from_a_container(monkeypatch):
+    """Be where not every process of the machine can be seen."""
+    own = make_lease()["pid_ns"]
+    monkeypatch.setattr(lease_of, "_FIRST_NAMESPACE", own + 1)
+
+
+def test_a_holder_in_another_container_is_judged_by_its_lock(run, from_a_container):
+    elsewhere(run)
+    assert find_holder(run) is None
+    assert not is_supervised(run)
+    lock = os.open(run.root / LOCK_NAME, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    assert find_holder(run)["pid"] == 2**22 + 7
+    assert is_supervised(run)
+    with pytest.raises(UsageError) as refused:
+        request_stop(run)
+    assert refused.value.code == "launch/stop-elsewhere"
+    with pytest.raises(UsageError) as held:
+        Lease(run, attempt=1, tag="t")
+    assert held.value.code == "launch/already-supervised"
+    os.close(lock)
+    Lease(run, attempt=1, tag="t").release()
+
+
+def test_a_lock_that_cannot_be_looked_at_leaves_freshness(run, from_a_container, monkeypatch):
+    elsewhere(run)
+    monkeypatch.setattr(state_of, "is_locked", lambda root: None)
+    assert is_supervised(run)
+    for path in run.root.iterdir():
+        os.utime(path, (1, 1))
+    assert not is_supervised(run)
+
+
+def test_a_look_at_the_lock_does_not_keep_anybody_from_taking_it(run):
+    lock = os.open(run.root / LOCK_NAME, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    timer = threading.Timer(0.03, os.close, [lock])
+    timer.start()
+    Lease(run, attempt=1, tag="t").release()
+    timer.join()
+
+
+def test_a_lease_of_an_older_version_means_this_container(run):
+    write_lease(run)
+    lease = json.loads(run.lease.read_text())
+    del lease["pid_ns"]
+    run.lease.write_text(json.dumps(lease))
+    assert find_holder(run)["pid"] == os.getpid()

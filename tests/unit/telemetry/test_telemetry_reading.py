@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 
 from fakes.run_fixture import FakeRun, write_run
-from headway.telemetry import list_rows, read_beat, read_log_tail, read_part, read_record, run_state
+from headway.telemetry import (
+    list_rows,
+    read_beat,
+    read_json,
+    read_log_tail,
+    read_part,
+    read_record,
+    run_state,
+    write_json,
+)
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
 
@@ -84,3 +93,9 @@ def test_something_else_in_the_place_of_a_file_is_survived(tmp_path: Path, name:
         place.symlink_to("/dev/zero")
     run_state(run)
     list_rows(tmp_path)
+
+
+def test_json_keeps_an_argument_of_other_bytes_than_utf_8(tmp_path: Path) -> None:
+    word = os.fsdecode(b"\xff\xfe")
+    write_json(tmp_path / "x.json", {"argv": [word]})
+    assert os.fsencode(read_json(tmp_path / "x.json")["argv"][0]) == b"\xff\xfe"

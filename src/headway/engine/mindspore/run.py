@@ -66,6 +66,8 @@ class MindRun:
     metrics: MetricsWriter
     reporter: Reporter
     is_stop_wanted: Callable[[], bool]
+    save_asked_at: Callable[[], float]
+    """When a checkpoint was last asked for from outside, on the monotonic clock; 0: never."""
     progress: Progress = field(default_factory=Progress)
     taken: list[Loaded] = field(default_factory=list)
     measures: dict[str, float] = field(default_factory=dict)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ from headway.engine.mindspore.task import MindTask
 from headway.engine.mindspore.update import Adam
 from headway.engine.policy import refuse_empty
 from headway.engine.report import Reporter
+from headway.engine.wishes import listen_for_save, listen_for_stop
 from headway.errors import TrainError
 from headway.messages import set_language
 from headway.plan import Plan, make_schedule
@@ -62,7 +61,8 @@ def prepare(job: dict[str, Any], reporter: Reporter, beat: HeartbeatWriter) -> M
     plan = Plan.from_json(stored["plan"])
     config, task = load_task(stored)
     _refuse_unsupported(config, plan)
-    is_stop_wanted = _listen_for_stop()
+    is_stop_wanted, save_asked_at = listen_for_stop(), listen_for_save()
+    os.environ.setdefault("GLOG_v", "3")
     graphs = place.metrics(job["rank"]).parent / "graphs"
     set_up(task.settings, device=plan.device, local_rank=job["local_rank"], threads=plan.threads, graphs=graphs)
     held_out = task.eval_data()
@@ -96,6 +96,7 @@ def prepare(job: dict[str, Any], reporter: Reporter, beat: HeartbeatWriter) -> M
         metrics=MetricsWriter(place.metrics(ranks.rank), job["attempt"]),
         reporter=reporter,
         is_stop_wanted=is_stop_wanted,
+        save_asked_at=save_asked_at,
     )
     for path, why in resume(run):
         reporter.event({"kind": "checkpoint_skipped", "path": str(path), "why": why})
@@ -131,12 +132,3 @@ def _profiler(run: MindRun, place: RunDir) -> Any:  # MindSpore's own, untyped
     if not run.task.settings.is_profiled:
         return None
     return ms.Profiler(output_path=str(place.root / "profile" / f"rank-{run.ranks.rank}"))
-
-
-def _listen_for_stop() -> Callable[[], bool]:
-    """Take SIGTERM as the wish to save and stop; the loop acts at a step boundary."""
-    wanted: list[int] = []
-    signal.signal(signal.SIGTERM, lambda *_: wanted.append(1))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.environ.setdefault("GLOG_v", "3")
-    return lambda: bool(wanted)

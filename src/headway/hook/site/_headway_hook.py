@@ -6,6 +6,7 @@ sleeps on a socket: it is asked for the flight recorder when the ranks stand sti
 """
 
 import atexit
+import errno
 import faulthandler
 import functools
 import json
@@ -21,6 +22,7 @@ BEAT = struct.Struct("<8sqqqqqqddd")
 OWN = struct.Struct("<8sqqqqqqqqq64s")
 OWN_AT = 512
 SIZE = 4096
+FULL = (errno.ENOSPC, errno.EDQUOT)
 RANK_NAMES = ("HEADWAY_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "RANK_ID", "SLURM_PROCID")
 SIGNS = {"RANK": "TORCHELASTIC_RUN_ID", "SLURM_PROCID": "SLURM_STEP_ID"}
 """What a launcher sets beside a rank's number: where this is new, the number is, be it the same as outside."""
@@ -49,10 +51,7 @@ class Page:
     """What is written, as plain numbers."""
 
     def __init__(self, path, attempt):
-        handle = open_beneath(os.path.dirname(path), os.path.basename(path), os.O_RDWR)
-        os.ftruncate(handle, SIZE)
-        self.memory = mmap.mmap(handle, SIZE)
-        os.close(handle)
+        self.memory = map_page(path)
         self.pid, self.attempt = os.getpid(), attempt
         self.phase, self.steps = START, 0
         self.collectives = self.entered_ns = self.optimizers = self.numel = self.depth = 0
@@ -97,7 +96,9 @@ def start():
     if find_job(os.environ) != find_job(outside):
         let_go()
         return
-    sys.meta_path.insert(0, Finder(None, {"multiprocessing.util": watch_temps}))
+    sys.meta_path.insert(
+        0, Finder(None, {"multiprocessing.util": watch_temps, "multiprocessing.process": watch_daemons})
+    )
     claimed = os.environ.get("HEADWAY_HOOK_CLAIMED")
     if claimed is not None and not os.environ.get("HEADWAY_HOOK_FAMILY"):
         return
@@ -179,6 +180,28 @@ def open_beneath(folder, name, flags):
     return handle
 
 
+def map_page(path):
+    """Return a page of the file, with its place on the disk taken; where there is none, one that only we can see.
+
+    A page without a place is given one at the first write, and on a full disk that is a SIGBUS in the user's script.
+    """
+    try:
+        handle = open_beneath(os.path.dirname(path), os.path.basename(path), os.O_RDWR)
+    except OSError as err:
+        if err.errno in FULL:
+            return mmap.mmap(-1, SIZE)
+        raise
+    try:
+        os.posix_fallocate(handle, 0, SIZE)
+        return mmap.mmap(handle, SIZE)
+    except OSError as err:
+        if err.errno in FULL:
+            return mmap.mmap(-1, SIZE)
+        raise
+    finally:
+        os.close(handle)
+
+
 def above_standard(handle):
     """Return the file under a number above 2: where stderr was closed, it would be taken for it."""
     if handle > 2:
@@ -242,6 +265,27 @@ def watch_temps(module, _):
         return path
 
     module.get_temp_dir = get_temp_dir
+
+
+def watch_daemons(module, _):
+    """Note the processes that work for this one alone, as a data loader's do: a stop is not for them.
+
+    They would die of it, and this process of their death, in the middle of its save.
+    """
+    own = module.BaseProcess.start
+
+    @functools.wraps(own)
+    def start(self):
+        own(self)
+        if self.daemon:
+            try:
+                place = os.path.join(os.environ["HEADWAY_HOOK_RUN"], "ranks", "helpers")
+                with open(place, "a", encoding="ascii") as file:
+                    file.write(f"{self.pid} {os.getpid()}\n")
+            except (OSError, KeyError):
+                pass  # a full disk: it is taken for a rank
+
+    module.BaseProcess.start = start
 
 
 def say_end(page, report):

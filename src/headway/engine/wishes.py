@@ -1,0 +1,27 @@
+"""What a rank is asked for from outside, by signals. The handlers only note it; the loop acts at the end of a step."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+
+
+def listen_for_stop() -> Callable[[], bool]:
+    """Take SIGTERM as the wish to save and stop; Ctrl-C is the supervisor's to hear."""
+    wanted: list[int] = []
+    signal.signal(signal.SIGTERM, lambda *_: wanted.append(1))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return lambda: bool(wanted)
+
+
+def listen_for_save() -> Callable[[], float]:
+    """Take SIGUSR1 and SIGUSR2 as the wish for a checkpoint now; the answer is when it was last asked for, or 0."""
+    asked_at = [0.0]
+
+    def note(*_: object) -> None:
+        asked_at[0] = time.monotonic()
+
+    for signum in (signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(signum, note)
+    return lambda: asked_at[0]

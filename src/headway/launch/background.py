@@ -1,0 +1,76 @@
+"""What a line leaves behind when it ends well: a training it has sent to the background is the run, a helper is not."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Collection
+from typing import Final, Literal
+
+from headway.diagnose import ExitStatus
+from headway.launch.listeners import Process, Tree
+from headway.launch.processes import send_signal
+
+_LOOK_S: Final = 0.5
+_IDLE_S: Final = 30.0
+_IDLE_SHARE: Final = 0.03
+"""Of a core, all of them together: below it nobody works."""
+_END_S: Final = 5.0
+_SHOWN: Final = 6
+
+
+class BackgroundWait:
+    """Waits for the processes left behind.
+
+    Nothing has trained yet: whatever is still there is what the line is for, and is waited for. Something has: what is
+    left and neither trains nor works is a helper (a TensorBoard, an agent), and is asked to go after half a minute.
+    """
+
+    def __init__(self, *, has_trained: bool) -> None:
+        self._has_trained = has_trained
+        self._next_look = 0.0
+        self._busy_at: float | None = None
+        self._cpu_s = 0.0
+        self._asked_at: float | None = None
+        self._roots: set[int] = set()
+        self.status: ExitStatus | None = None
+        """The first bad end among them."""
+
+    def look(self, tree: Tree, training: Collection[int], now: float) -> Literal["wait", "ask", "over"]:
+        """Say what to do; `training` are those that the hook sees train, in their own numbers."""
+        self._roots |= set(tree)
+        if not tree or (self._asked_at is not None and now - self._asked_at > _END_S):
+            return "over"
+        if self._asked_at is not None or now < self._next_look:
+            return "wait"
+        self._next_look = now + _LOOK_S
+        spent_s = sum(process.cpu_s for process in tree.values())
+        is_at_work = not self._has_trained or any(process.own_pid in training for process in tree.values())
+        has_worked = not 0 <= spent_s - self._cpu_s <= _IDLE_SHARE * _IDLE_S
+        if self._busy_at is None or is_at_work or has_worked:
+            self._busy_at, self._cpu_s = now, spent_s
+        if now - self._busy_at < _IDLE_S:
+            return "wait"
+        self._asked_at = now
+        for pid in tree:
+            send_signal(pid, signal.SIGTERM)
+        return "ask"
+
+    def hear_end(self, pid: int, status: ExitStatus) -> None:
+        """Take the end of a process; after we have asked it to go it is no failure."""
+        is_bad = status.signal is not None or bool(status.code)
+        if pid in self._roots and is_bad and self.status is None and self._asked_at is None:
+            self.status = status
+
+
+def name_processes(tree: Tree) -> str:
+    """Return `123 tensorboard, 456 python train.py`, the last children left out where there are many."""
+    shown = [f"{pid} {_words(process)}" for pid, process in sorted(tree.items())]
+    return ", ".join(shown[:_SHOWN]) + (", …" if len(shown) > _SHOWN else "")
+
+
+def _words(process: Process) -> str:
+    from headway.config import redact_words  # pydantic behind it would slow the start of every rank
+
+    words = process.command.decode("utf-8", "replace").split("\0")
+    shown = " ".join(redact_words([process.name, *words[1:3]])).strip()[:60]
+    return "".join(letter if letter.isprintable() else "?" for letter in shown)
