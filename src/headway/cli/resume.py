@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from headway.checkpoint import copy_checkpoint, list_checkpoints
+from headway.cli.consent import check_python, recipe_finder
 from headway.cli.go import describe_command, detach_run, nursery_for, supervise
 from headway.cli.main import apply_config_language
 from headway.cli.shape import command, option
@@ -29,9 +29,11 @@ from headway.telemetry import (
     make_lease,
     new_run_dir,
     read_events,
-    read_json,
     read_record,
+    require_record,
 )
+from headway.ui.console_safe import make_console
+from headway.ui.output import unblocked
 
 
 @command(
@@ -45,6 +47,7 @@ from headway.telemetry import (
 @option("--trace/--no-trace", default=None, help="cli/option-trace")
 @option("--step", type=click.IntRange(min=1), help="cli/option-fork-step")
 @option("--runs", "--out", "out", default="runs", type=click.Path(path_type=Path), help="cli/option-out")
+@unblocked
 def resume(words: tuple[str, ...], detach: bool, dry_run: bool, trace: bool | None, step: int | None, out: Path) -> int:
     """See the message `cli/resume-help`."""
     name = words[0] if words and "=" not in words[0] and not words[0].startswith("-") else None
@@ -55,11 +58,11 @@ def resume(words: tuple[str, ...], detach: bool, dry_run: bool, trace: bool | No
         known = ", ".join(map(str, saved)) or "n/a"
         raise UsageError("cli/no-such-step", run=run.name, step=step, known=known)
     loaded = reload(run, words[1:] if name else words)
-    console = Console(stderr=True, highlight=False)
+    console = make_console(stderr=True)
     nursery = None if dry_run or detach else nursery_for(loaded)
     try:
         prepare_data(loaded, console)
-        _, machine, plan = check_and_plan(loaded, console, Plan.from_json(read_json(run.plan)), trace=trace)
+        _, machine, plan = check_and_plan(loaded, console, require_record(run.plan, Plan.from_json), trace=trace)
         done = step or max(saved, default=0)
         if done >= plan.total_steps and (step is not None or _has_ended_well(run)):
             raise UsageError("cli/resume-done", run=run.name, step=done, total=plan.total_steps, more=2 * done)
@@ -97,18 +100,25 @@ def _fork(run: RunDir, checkpoint: Path) -> RunDir:
     return fork
 
 
-def reload(run: RunDir, overrides: Sequence[str]) -> LoadedConfig:
-    """Return the run's own config with the values changed."""
+def reload(run: RunDir, overrides: Sequence[str], *, is_started: bool = False) -> LoadedConfig:
+    """Return the run's own config with the values changed.
+
+    Args:
+        is_started: another command of this user has begun the run and was allowed to.
+    """
     if read_record(run.job).get("kind") == "foreign":
         raise UsageError("run/no-resume", run=run.name)
-    loaded = load_config(run.config, recipe=find_recipe, overrides=list(overrides), environ=None)
+    finder = find_recipe if is_started else recipe_finder(overrides)
+    loaded = load_config(run.config, recipe=finder, overrides=list(overrides), environ=None)
     apply_config_language(loaded.config.lang)
+    if not is_started:
+        check_python(loaded, overrides)
     return loaded
 
 
 def _record_changes(run: RunDir, loaded: LoadedConfig) -> None:
     """Write down what is different from before: no value changes without a record."""
-    before, now = read_json(run.job)["config"], loaded.config.model_dump(mode="json")
+    before, now = require_record(run.job, lambda job: dict(job["config"])), loaded.config.model_dump(mode="json")
     changes = {key: [old, new] for key, (old, new) in _differences(before, now).items()}
     log = EventLog(run.events)
     log.append("run_resumed", command=describe_command()["argv"], changes=changes, starter=make_lease())

@@ -20,6 +20,7 @@ from headway.errors import UsageError
 from headway.launch import EXEC_ENTRY, Claims, Foreign, Outcome, detach, failure_text, launch_run, start_nursery
 from headway.messages import say
 from headway.telemetry import EventLog, RunDir, make_lease, new_run_dir, write_json
+from headway.ui.output import unblocked
 from headway.ui.text import clean_text
 
 _GRACE_S: Final = 30.0
@@ -53,6 +54,7 @@ _LIBRARY: Final = re.compile(r"/(?:site|dist)-packages/|/lib/python3\.\d+/|^<|/h
 @option("--detach", "is_detached", is_flag=True, help="cli/option-detach")
 @option("--dry-run", is_flag=True, help="run/option-dry-run")
 @click.option("--into", type=click.Path(path_type=Path, exists=True), hidden=True)
+@unblocked
 def run(line: tuple[str, ...], is_detached: bool, dry_run: bool, into: Path | None, **options: Any) -> int:
     """See the message `run/help`."""
     read = read_line(line, options["launcher"])

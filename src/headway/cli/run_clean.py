@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 
 from headway.adopt import Launch, read_clean
+from headway.config.files import read_file
 from headway.errors import UsageError
 
 _TORCHRUN = ("torchrun", "torch.distributed.launch")
@@ -22,7 +23,7 @@ def read_clean_file(path: Path) -> str:
     Raises:
         UsageError: it is another file, leaves something open, or is for a launcher whose flags it does not hold.
     """
-    launch = read_clean(path.read_bytes().decode("utf-8", "replace"))
+    launch = read_clean(read_file(path).decode("utf-8", "replace"))
     if launch is None or launch.entry is None:
         raise UsageError("run/not-clean", path=path)
     if launch.unresolved:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import click
-from rich.console import Console
 
 from headway.cli.check import show_notes
 from headway.cli.cpu import cpu_of, cpu_settings
@@ -48,6 +47,7 @@ from headway.tune import (
     written_beside,
 )
 from headway.tune import tune as find_best
+from headway.ui.console_safe import make_console
 
 _PROBE_S = 120.0
 """What the bar of `plan --probe` counts to."""
@@ -77,10 +77,10 @@ def tune(
     budget_s = read_budget(budget)
     source, overrides = split_source(words)
     refuse_unwritable(source, target)
-    loaded = load_words(words)
+    loaded = load_words(words, is_order=True)
     if has_rates and loaded.framework != "torch":
         raise UsageError("tune/rates-torch-only", framework=loaded.framework)
-    console = Console(stderr=True, highlight=False)
+    console = make_console(stderr=True)
     show_notes((("warn", code, facts) for code, facts in loaded.warnings), console)
     prepare_data(loaded, console)
     machine = _look(loaded)
@@ -88,7 +88,7 @@ def tune(
     plan = make_plan(loaded, machine, loaded.recipe)
     question = Question(loaded=loaded, machine=machine, plan=plan, place=Path(), budget_s=budget_s)
     if dry_run:
-        show_space(question.space(), Console(highlight=False))
+        show_space(question.space(), make_console())
         return
     pen = _Pen(loaded=loaded, machine=machine, plan=plan, source=source, overrides=tuple(overrides))
     target = target or (Path(source) if source is not None else None)
@@ -143,7 +143,7 @@ def _make_place(loaded: LoadedConfig) -> Path:
 
 def probe_first(loaded: LoadedConfig, machine: MachineReport, plan: Plan) -> None:
     """Time the plan for `headway plan --probe`; a probe that fails is told and costs the plan nothing else."""
-    console = Console(stderr=True, highlight=False)
+    console = make_console(stderr=True)
     prepare_data(loaded, console)
     place = _make_place(loaded)
     question = Question(loaded=loaded, machine=machine, plan=plan, place=place, budget_s=_PROBE_S)

@@ -12,8 +12,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
+from headway.config import redact
 from headway.diagnose import Diagnosis, ExitStatus
-from headway.hook import read_error, remove_temps
+from headway.hook import hide_in_errors, read_error, remove_temps
 from headway.launch.attempt import DRAIN_BYTES, Attempt, OutputTargets, RankProcess, fork_attempt
 from headway.launch.blame import evidence_window_s
 from headway.launch.hangs import HangWatch
@@ -88,6 +89,12 @@ class Supervisor:
             self._on_time()
         return self._outcome
 
+    def give_up(self, why: str, facts: Mapping[str, object]) -> Outcome:
+        """End the run as failed for a reason from outside the loop."""
+        self._end("failed", 5, why, facts)
+        assert self._outcome is not None
+        return self._outcome
+
     def close(self) -> None:
         """Let go of files; what still lives is ended with the nursery."""
         if self._attempt is not None:
@@ -98,6 +105,7 @@ class Supervisor:
             self.nursery.close()
         if self._job.foreign is not None:
             remove_temps(self._run.root)
+            hide_in_errors(self._run.root, redact)
         self._watch_ranks.close()
         self._port.release()
         self._selector.close()
