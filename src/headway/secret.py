@@ -58,6 +58,8 @@ _HINT = re.compile(r"token|secret|passw|passphrase|credential|key", re.IGNORECAS
 _VALUE = r"(\"[^\"\n]{1,400}\"|'[^'\n]{1,400}'|[^\s\"',;)\]}]{1,400})"
 _NAMED_VALUE = re.compile(r"([A-Za-z_][\w.-]{0,80})([\"']?\s{0,3}[=:]\s{0,3})" + _VALUE)
 _FLAG_VALUE = re.compile(r"((?<!\S)--?[A-Za-z][\w.-]{0,80})(\s{1,3})(?!-)" + _VALUE)
+_LISTED_VALUE = re.compile(r"((?<=[\"'])--?[A-Za-z][\w.-]{0,80})([\"'],\s{0,3})(?![\"']-)" + _VALUE)
+"""As programs print their own arguments: `['--password', 'value']`."""
 _seen: set[str] = set()
 """Secrets among the arguments of this process."""
 _REFERENCE = re.compile(r"\$\{?\w+\}?")
@@ -79,7 +81,9 @@ def redact(text: str, environ: Mapping[str, str] | None = None) -> str:
     for value in _secret_values(os.environ if environ is None else environ):
         text = text.replace(value, "…")
     text = mask_secrets(text)
-    return _FLAG_VALUE.sub(_hide_named, _NAMED_VALUE.sub(_hide_named, text)) if _HINT.search(text) else text
+    if not _HINT.search(text):
+        return text
+    return _LISTED_VALUE.sub(_hide_named, _FLAG_VALUE.sub(_hide_named, _NAMED_VALUE.sub(_hide_named, text)))
 
 
 def redact_words(words: Sequence[str], environ: Mapping[str, str] | None = None) -> list[str]:

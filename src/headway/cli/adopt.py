@@ -27,6 +27,7 @@ from headway.adopt import (
     write_clean,
 )
 from headway.cli.shape import command, echo_json, option
+from headway.config.files import read_file
 from headway.errors import UsageError
 from headway.messages import say
 
@@ -96,7 +97,7 @@ def _read_source(words: Sequence[str], wanted: _Wanted) -> tuple[str, str, _Want
         return "-", sys.stdin.buffer.read().decode("utf-8", "replace"), _read_rest(rest, wanted)
     path = Path(first)
     if "\n" not in first and len(first) < 4096 and path.is_file():
-        return first, path.read_bytes().decode("utf-8", "replace"), _read_rest(rest, wanted)
+        return first, read_file(path).decode("utf-8", "replace"), _read_rest(rest, wanted)
     if len(first.split()) > 1:
         return "line", first, _read_rest(rest, wanted)
     if not rest or (first.endswith(_FILE_ENDINGS) and rest[0] in ("--json", "--to", "--torch", "--dry-run", "--yes")):

@@ -37,6 +37,7 @@ from headway.machine import (
     with_mindspore,
 )
 from headway.messages import hint, say
+from headway.ui.console_safe import make_console
 from headway.units import size
 
 _MOST_FOLDERS = 200
@@ -94,8 +95,8 @@ def check(
         context.exit(0 if report.can_run else 3)
     if loaded is not None:
         notes: list[tuple[Level, str, Mapping[str, Any]]] = [("warn", code, facts) for code, facts in loaded.warnings]
-        show_notes(notes, Console(stderr=True, highlight=False))
-    show_machine(report, Console(highlight=False))
+        show_notes(notes, make_console(stderr=True))
+    show_machine(report, make_console())
     stops = sum(finding.level == "stop" for finding in report.findings)
     if stops:
         raise CheckError("machine/stopped", num=stops)

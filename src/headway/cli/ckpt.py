@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -35,7 +34,18 @@ from headway.cli.shape import echo_json, group, option
 from headway.config import SaveConfig
 from headway.errors import CheckpointError, UsageError
 from headway.messages import say
-from headway.telemetry import RunDir, find_run, is_supervised, read_events, read_record, run_state
+from headway.telemetry import (
+    RunDir,
+    find_run,
+    is_supervised,
+    number,
+    read_events,
+    read_record,
+    refuse_links,
+    run_state,
+    section,
+)
+from headway.ui.console_safe import make_console
 from headway.units import size
 
 _ANY_ATTEMPT: Final = sys.maxsize
@@ -129,6 +139,7 @@ def export_command(
     place = find_run(run, runs)
     path = _choose(place, step)[-1].path if step is not None else _newest_whole(place)
     out = out or _default_out(place, path, form, select)
+    refuse_links(place.root, out)
     if dry_run:
         done = plan_export(path, out, select=select, form=form)
     elif form == "pt":
@@ -237,8 +248,10 @@ def _plan(place: RunDir, infos: list[CheckpointInfo], *, keep_last: int | None, 
 def _measured(place: RunDir, path: Path) -> dict[str, float]:
     """Return what the validation of a checkpoint's step found."""
     step = next(info.step for info in list_checkpoints(place.checkpoints) if info.path == path)
-    found = [event for event in read_events(place.events) if event["kind"] == "validation" and event["step"] == step]
-    return dict(found[-1]["measures"]) if found else {}
+    found = [
+        event for event in read_events(place.events) if event.get("kind") == "validation" and event.get("step") == step
+    ]
+    return {str(name): number(value) for name, value in section(found[-1].get("measures")).items()} if found else {}
 
 
 def _best_step(place: RunDir, saved: int | None) -> int | None:
@@ -291,7 +304,7 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
         saved = "n/a" if row["time"] is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row["time"]))
         ranks = "n/a" if row["world_size"] is None else str(row["world_size"])
         table.add_row(str(row["step"]), size(row["bytes"]), ranks, saved, Text(_note(row)))
-    Console(highlight=False).print(table)
+    make_console().print(table)
 
 
 def _note(row: dict[str, Any]) -> str:

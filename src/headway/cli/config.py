@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from headway.cli.consent import recipe_finder
 from headway.cli.shape import command, echo_json, group, option
 from headway.config import Explained, RunConfig, dump_yaml, explain, load_config, schema_json
 from headway.messages import say
@@ -31,7 +32,8 @@ def show(words: tuple[str, ...], as_json: bool, with_origins: bool) -> None:
     """See the message `config/help-show`."""
     source = words[0] if words and "=" not in words[0] and not words[0].startswith("-") else None
     overrides = words[1:] if source is not None else words
-    loaded = load_config(source, recipe=find_recipe, overrides=overrides, environ=os.environ)
+    finder = recipe_finder(words)
+    loaded = load_config(source, recipe=finder, overrides=overrides, environ=os.environ)
     for code, facts in loaded.warnings:
         click.echo(say("config/warning", text=say(code, None, **facts)), err=True)
     if as_json:

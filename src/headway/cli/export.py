@@ -8,7 +8,7 @@ import click
 
 from headway.cli.shape import command, echo_json, option
 from headway.messages import say
-from headway.telemetry import find_run
+from headway.telemetry import find_run, refuse_links
 from headway.ui.export import FORMATS, Format, export_run, list_targets
 
 
@@ -23,6 +23,7 @@ def export(run: str | None, kind: Format, to: Path | None, out: Path, dry_run: b
     """Write metrics and validations as files."""
     found = find_run(run, out)
     place = to or found.root / "export" / kind
+    refuse_links(found.root, place)
     files = list_targets(found, kind, place)
     if dry_run and as_json:
         echo_json({"schema": "export/1", "dry_run": True, "format": kind, "files": [str(file) for file in files]})

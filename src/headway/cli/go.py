@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -22,10 +23,11 @@ from headway.machine import MachineReport
 from headway.messages import language, say
 from headway.plan import Plan
 from headway.recipes import find_recipe
-from headway.telemetry import RunDir, read_beat, read_json, run_state
+from headway.telemetry import RunDir, read_beat, read_record, require_record, run_state
 from headway.ui.console import RunConsole
 
 _GIT_S = 5.0
+_REPORT_S = 120.0
 _ENTRIES = {"torch": "headway.engine.worker:main", "mindspore": "headway.engine.mindspore.worker:main"}
 """What a rank of each framework is started with."""
 
@@ -64,28 +66,56 @@ def supervise(
     Args:
         lease: the run's, where it is held already.
     """
-    plan = Plan.from_json(read_json(run.plan))
+    plan = require_record(run.plan, Plan.from_json)
     console = RunConsole(stream, plan, log=None if is_watched else run.log)
     try:
         outcome = launch_run(run, observer=console, nursery=nursery, lease=lease)
         console.tick([read_beat(run.heartbeat(rank)) for rank in range(plan.world_size)])
     finally:
         console.close()
-    learn_from(run)
-    # The report's libraries (numpy, jinja2) take longer to import than all the rest; nobody waits for them at the end.
-    report = importlib.import_module("headway.ui.report")
-    report.write_report(run)
-    _say_end(run, outcome, report.find_gains(report.gather(run)), stream)
+    _conclude(run, outcome, stream)
     return outcome.exit_code
+
+
+def _conclude(run: RunDir, outcome: Outcome, stream: TextIO) -> None:
+    """Write the report and say the end. The run is over and its history is written: nothing here may change that."""
+    try:
+        gains = _report(run, stream)
+        lines = _end_lines(run, outcome, gains)
+    except Exception as err:  # border: clean-up; a full disk, a directory that was moved, a report that fails
+        lines = ["", say("console/end-untold", run=run.root, why=f"{type(err).__name__}: {err}")]
+        lines += failure_text(outcome) if outcome.state != "done" else []
+    stream.write("\n".join(lines) + "\n")
+    stream.flush()
+
+
+def _report(run: RunDir, stream: TextIO) -> list[dict[str, Any]]:
+    """Let a child learn from the run and write its report; return how the best measure compares with each baseline.
+
+    A child: numpy, jinja2 and a million steps do not belong into a supervisor, and may not take it with them.
+    """
+    command = [sys.executable, "-P", "-m", "headway", "--lang", language(), "conclude", str(run.root)]
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_REPORT_S, check=False, text=True
+        )
+        gains: list[dict[str, Any]] = json.loads(done.stdout)["gains"] if done.returncode == 0 else []
+        why = "" if done.returncode == 0 else done.stderr.strip() or f"exit code {done.returncode}"
+    except (OSError, ValueError, subprocess.TimeoutExpired) as err:
+        gains, why = [], str(err)
+    if why:
+        stream.write(say("console/end-no-report", command=typed("report", run), why=why) + "\n")
+    return gains
 
 
 def learn_from(run: RunDir) -> None:
     """Keep what the run's steps took, so that the next plan on this machine knows better."""
-    job, machine = read_json(run.job), MachineReport.from_json(read_json(run.machine))
+    config = require_record(run.job, lambda job: RunConfig.model_validate(job["config"]))
+    machine = require_record(run.machine, MachineReport.from_json)
     # Read by nobody before this point, and a full disk or a home that cannot be written is no fault of the run.
     tune = importlib.import_module("headway.tune")
     with contextlib.suppress(OSError):
-        tune.remember_run(run, RunConfig.model_validate(job["config"]), machine)
+        tune.remember_run(run, config, machine)
 
 
 def detach_run(run: RunDir, lease: Lease | None = None) -> int:
@@ -100,7 +130,7 @@ def detach_run(run: RunDir, lease: Lease | None = None) -> int:
     return 0
 
 
-def _say_end(run: RunDir, outcome: Outcome, gains: Sequence[Any], stream: TextIO) -> None:
+def _end_lines(run: RunDir, outcome: Outcome, gains: Sequence[Mapping[str, Any]]) -> list[str]:
     """Say how it ended, where things are and what to type next; after a failure the traceback comes last."""
     state = run_state(run)
     lines = [""]
@@ -110,19 +140,19 @@ def _say_end(run: RunDir, outcome: Outcome, gains: Sequence[Any], stream: TextIO
         paths = [info.path for info in list_checkpoints(run.checkpoints) if info.step == state.best.step]
         path = paths[-1] if paths else "n/a"
         lines.append(say("console/end-best", name=state.best.name, value=f"{state.best.value:.4f}", path=path))
-    for gain in gains:
-        share = f"{abs(gain.share):.1%}"
-        code = "console/end-gain" if gain.share > 0 else "console/end-loss"
-        base = {"baseline": gain.name, "baseline_value": f"{gain.baseline.value:.4f}"}
-        lines.append(say(code, name=gain.best.name, value=f"{gain.best.value:.4f}", share=share, **base))
-    lines.append(say("console/end-report", path=run.report))
+        for gain in gains:
+            code = "console/end-gain" if gain["share"] > 0 else "console/end-loss"
+            base = {"baseline": gain["baseline"], "baseline_value": f"{gain['value']:.4f}"}
+            value, share = f"{state.best.value:.4f}", f"{abs(gain['share']):.1%}"
+            lines.append(say(code, name=state.best.name, value=value, share=share, **base))
+    if run.report.exists():
+        lines.append(say("console/end-report", path=run.report))
     if outcome.state == "done":
-        can_predict = find_recipe(read_json(run.job)["recipe"]).predict is not None
+        can_predict = find_recipe(str(read_record(run.job)["recipe"])).predict is not None
         lines.append(say("cli/next", command=typed("predict" if can_predict else "eval", run)))
     else:
         lines += [say("cli/next", command=typed("resume", run)), "", *failure_text(outcome)]
-    stream.write("\n".join(lines) + "\n")
-    stream.flush()
+    return lines
 
 
 def typed(command: str, run: RunDir) -> str:

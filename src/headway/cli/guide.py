@@ -7,6 +7,8 @@ import importlib
 import click
 
 from headway.cli.shape import command
+from headway.errors import UsageError
+from headway.recipes import RECIPES
 
 
 @command(
@@ -21,5 +23,7 @@ from headway.cli.shape import command
 @click.argument("argv", nargs=-1, type=click.UNPROCESSED)
 def guide(recipe: str, entry: str, argv: tuple[str, ...]) -> int:
     """Run one of a guide's commands."""
+    if recipe not in RECIPES:
+        raise UsageError("recipes/unknown", name=recipe, known=", ".join(sorted(RECIPES)))
     code: int = importlib.import_module(f"headway.recipes.{recipe}.guided").main(entry, list(argv))
     return code

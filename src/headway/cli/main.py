@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from typing import TextIO
 
 import click
 
@@ -14,8 +16,9 @@ from headway.cli.os_error import refuse_os_error
 from headway.cli.plain import can_write, degrade_streams
 from headway.cli.refusal import refuse
 from headway.cli.shape import LazyGroup, Option, option
-from headway.errors import HeadwayError, UsageError
+from headway.errors import CheckError, HeadwayError, UsageError
 from headway.messages import LANGUAGES, Language, language, say, set_language
+from headway.ui.output import ReaderGone, clean_streams, open_standard_files
 
 _COMMANDS = {
     "train": ("headway.cli.train", "cli/line-train"),
@@ -37,9 +40,10 @@ _COMMANDS = {
     "config": ("headway.cli.config", "cli/line-config"),
     "adopt": ("headway.cli.adopt", "cli/line-adopt"),
     "new": ("headway.cli.new", "cli/line-new"),
+    "trust": ("headway.cli.trust", "cli/line-trust"),
     "completion": ("headway.cli.completion", "cli/line-completion"),
 }
-_HIDDEN = {"supervise": "headway.cli.supervise", "guide": "headway.cli.guide"}
+_HIDDEN = {"supervise": "headway.cli.supervise", "conclude": "headway.cli.conclude", "guide": "headway.cli.guide"}
 _COLORS = ("auto", "always", "never")
 _ANYWHERE = ("--lang", "--color")
 _RUN_VALUE_NAMES = "gpus cpus launcher restarts on-hang hang-after when-free grace runs out into"
@@ -128,9 +132,32 @@ def main(argv: Sequence[str] | None = None) -> None:
         # Batch systems send them with a warning before the end; a run that is starting or ending is not to die of it.
         for signum in (signal.SIGUSR1, signal.SIGUSR2):
             signal.signal(signum, signal.SIG_IGN)
+    open_standard_files()
     degrade_streams()
     set_language(choose_language(given, os.environ) if can_write("中文") else "en")
-    sys.exit(_run(given))
+    with clean_streams():
+        code = _run(given)
+    sys.exit(_flush(code))
+
+
+def _flush(code: int) -> int:
+    """Write what is left and return the exit code; the interpreter would make it 120 where nobody can be written to."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except (OSError, ValueError) as err:
+            if isinstance(err, OSError):
+                _silence(stream)
+            if code == 0 and not isinstance(err, BrokenPipeError) and stream is sys.stdout:
+                code = CheckError.exit_code  # an answer that did not arrive is no answer
+    return code
+
+
+def _silence(stream: TextIO) -> None:
+    """Let what still waits in a stream go nowhere: whoever read it has gone."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _run(given: list[str]) -> int:
@@ -149,9 +176,9 @@ def _run(given: list[str]) -> int:
         return 130
     except click.ClickException as error:
         return _fail(refuse(error))
-    except BrokenPipeError:
+    except (BrokenPipeError, ReaderGone):
         # Whoever read our output has gone (`headway runs | head`); that is no fault, but nothing more can be said.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence(sys.stdout)
         return 0
     except KeyboardInterrupt:
         return 130
@@ -166,7 +193,8 @@ def _run(given: list[str]) -> int:
 def _tell_bug() -> int:
     import traceback  # 10 ms that only a bug has to pay
 
-    traceback.print_exc()
+    with contextlib.suppress(OSError, ReaderGone):
+        traceback.print_exc()
     return _fail(HeadwayError("cli/bug", version=__version__))
 
 
@@ -182,7 +210,8 @@ def _fail(error: HeadwayError) -> int:
     """Print one error and what to do about it; return its exit code."""
     advice = error.hint()
     lines = [say("cli/error", text=error.text(), code=error.code), say("cli/hint", text=advice) if advice else ""]
-    click.echo("\n".join(line for line in lines if line), err=True)
+    with contextlib.suppress(OSError, ReaderGone):  # nobody reads it; the exit code still says it
+        click.echo("\n".join(line for line in lines if line), err=True)
     return error.exit_code
 
 

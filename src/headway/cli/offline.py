@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 
+from headway.cli.consent import recipe_finder, require_python
 from headway.cli.shape import command, echo_json, option
-from headway.config import load_config
+from headway.config import Recipe, RunConfig, load_config, redact
 from headway.errors import TrainError, UsageError
 from headway.machine import cpu_environment
 from headway.messages import language, say
-from headway.recipes import find_recipe
-from headway.telemetry import RunDir, find_run, read_json, run_state
+from headway.plan import Plan
+from headway.telemetry import RunDir, find_run, refuse_links, require_record, run_state, section
+from headway.telemetry import words as text_of
 
 
 @command("eval", help="cli/eval-help")
@@ -56,6 +60,7 @@ def predict(words: tuple[str, ...], step: str, to: Path | None, out: Path, as_js
     place = find_run(words[0] if given else None, out)
     options = _options(place, words[1:] if given else words)
     to = to or place.root / "predictions"
+    refuse_links(place.root, to)
     answer = _ask(place, {"do": "predict", "step": _step(place, step), "options": options, "to": str(to)})
     if as_json:
         echo_json({"schema": "predict/1", "run": place.name, **answer})
@@ -67,7 +72,7 @@ def predict(words: tuple[str, ...], step: str, to: Path | None, out: Path, as_js
 
 def _options(place: RunDir, words: Sequence[str]) -> dict[str, Any]:
     """Return the recipe's own options, checked like a config: `prompt=…` and `--prompt …` mean the same."""
-    recipe = find_recipe(read_json(place.job)["recipe"])
+    recipe = recipe_finder(())(_recipe_of(place))
     if recipe.predict is None:
         raise UsageError("engine/cannot-predict", task=recipe.name)
     texts = {name for name, info in recipe.predict.model_fields.items() if info.annotation is str}
@@ -99,16 +104,67 @@ def _step(place: RunDir, text: str) -> int | None:
     return int(text)
 
 
+def _run(line: list[str], environ: dict[str, str]) -> subprocess.CompletedProcess[bytes]:
+    """Run the child; what it says on the way passes our own border, for a name in it may steer a terminal."""
+    child = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environ)
+    assert child.stdout is not None and child.stderr is not None
+    told = threading.Thread(target=_pass_on, args=(child.stderr,), daemon=True)
+    told.start()
+    try:
+        out = child.stdout.read()
+        told.join()
+        child.wait()
+    finally:
+        child.kill()  # of a child that has ended, nothing
+        child.wait()
+    return subprocess.CompletedProcess(line, child.returncode, out)
+
+
+def _pass_on(stream: IO[bytes]) -> None:
+    for text in stream:
+        with contextlib.suppress(OSError):
+            sys.stderr.write(redact(text.decode("utf-8", "replace")))
+            sys.stderr.flush()
+
+
+def _recipe_of(place: RunDir) -> str:
+    """Return the name or folder of the run's recipe; a line of `headway run` has none."""
+    name = require_record(place.job, lambda job: job["recipe"])
+    if not isinstance(name, str):
+        raise UsageError("cli/no-recipe", run=place.name)
+    return name
+
+
+def _check_job(job: Any, recipe: Recipe) -> None:
+    """Find out here whether the child can read it; Any: JSON, not yet checked."""
+    config = dict(job["config"])
+    recipe.section.model_validate(config.pop("task"))
+    RunConfig.model_validate(config)
+    Plan.from_json(job["plan"])
+
+
+def _interpreter(job: Any) -> tuple[str | None, bool]:
+    """Return the ranks' own interpreter, if they have one, and whether it has MindSpore; Any: JSON, not yet checked."""
+    config = job["config"]
+    return text_of(section(config.get("env")).get("python")), section(config.get("task")).get(
+        "framework"
+    ) == "mindspore"
+
+
 def _ask(place: RunDir, request: dict[str, Any]) -> dict[str, Any]:
     """Let a child with the framework answer; its own error comes back as ours."""
-    stored = read_json(place.job)
-    python = stored["config"]["env"]["python"] or sys.executable
-    is_mindspore = (stored["config"].get("task") or {}).get("framework") == "mindspore"
+    python, is_mindspore = require_record(place.job, _interpreter)
+    # The child imports the run's recipe with the run's interpreter; a run may have come from anybody.
+    recipe = recipe_finder(())(_recipe_of(place))
+    require_record(place.job, lambda job: _check_job(job, recipe))
+    if python is not None:
+        require_python(python)
+    python = python or sys.executable
     module = "headway.engine.mindspore.offline" if is_mindspore else "headway.engine.offline"
     request = {**request, "run_dir": str(place.root), "lang": language()}
     line = [python, "-P", "-m", module, json.dumps(request)]
     environ = cpu_environment(python, "mindspore" if is_mindspore else "torch")
-    child = subprocess.run(line, stdout=subprocess.PIPE, check=False, env=environ)
+    child = _run(line, environ)
     if child.returncode == -signal.SIGILL:
         raise TrainError("diagnose/illegal-instruction")
     lines = child.stdout.decode("utf-8", "replace").strip().splitlines()

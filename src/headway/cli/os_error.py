@@ -16,11 +16,14 @@ _REASONS: Final = {
     errno.ENOTDIR: "cli/path-not-folder",
     errno.EISDIR: "cli/path-a-folder",
     errno.EEXIST: "cli/path-exists",
+    errno.ELOOP: "cli/path-a-link",
+    errno.EINVAL: "cli/path-no-file",
     errno.ENAMETOOLONG: "cli/path-too-long",
 }
 _OF_THE_MACHINE: Final = {
     errno.ENOSPC: "cli/disk-full",
     errno.EDQUOT: "cli/disk-full",
+    errno.EFBIG: "cli/file-too-large",
     errno.EROFS: "cli/disk-read-only",
     errno.EIO: "cli/disk-error",
     errno.ESTALE: "cli/disk-error",

@@ -36,6 +36,7 @@ from headway.plan import (
     study_model,
     value_text,
 )
+from headway.ui.console_safe import make_console
 from headway.units import short, size
 
 
@@ -93,8 +94,8 @@ def plan(
     if as_json:
         echo_json(made.to_json(), indent=2)
         return
-    show_notes((("warn", code, facts) for code, facts in loaded.warnings), Console(stderr=True, highlight=False))
-    console = Console(highlight=False)
+    show_notes((("warn", code, facts) for code, facts in loaded.warnings), make_console(stderr=True))
+    console = make_console()
     show_plan(made, loaded.recipe.name, console)
     if what_if and model is not None:
         show_holders(made, console)

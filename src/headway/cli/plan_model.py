@@ -25,6 +25,7 @@ from headway.plan.public import (
     other_ways,
     read_settings,
 )
+from headway.ui.console_safe import make_console
 from headway.units import count, duration, short, size
 
 
@@ -46,7 +47,7 @@ def plan_model(name: str, words: Sequence[str], *, record: Path | None, wanted: 
         out = {**found.to_json(), "largest_batch": largest_batch(found, machine)}
         echo_json(out, indent=2)
     else:
-        show_model(found, machine, Console(highlight=False))
+        show_model(found, machine, make_console())
     if found.verdict == "will-not-fit":
         raise _refuse(found, machine)
 

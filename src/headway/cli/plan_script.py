@@ -16,6 +16,7 @@ from headway.errors import PlanError
 from headway.machine import find_machine
 from headway.messages import say
 from headway.plan import ScriptForecast, foresee_script, list_holders
+from headway.ui.console_safe import make_console
 from headway.units import count, duration, short, size
 
 
@@ -27,7 +28,7 @@ def plan_script(line: str, *, record: Path | None, wanted: str | None, as_json: 
     if as_json:
         echo_json(found.to_json(), indent=2)
     else:
-        show_script(found, Console(highlight=False))
+        show_script(found, make_console())
     if found.verdict == "will-not-fit":
         raise _refuse(found)
     if not as_json:

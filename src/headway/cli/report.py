@@ -11,7 +11,7 @@ import click
 from headway.cli.shape import command, echo_json, option
 from headway.messages import say
 from headway.telemetry import find_run
-from headway.ui.report import find_gains, gather, write_report
+from headway.ui.report import find_gains, gather, write_facts
 
 
 @command("report", help="report/help")
@@ -30,9 +30,9 @@ def report(run: str | None, out: Path, to: Path | None, opening: str, dry_run: b
         else:
             click.echo(say("ui/would-write", path=to or found.report))
         return
-    path = write_report(found, to)
+    facts = gather(found)
+    path = write_facts(facts, to or found.report)
     if as_json:
-        facts = gather(found)
         gains = [{"baseline": one.name, "value": one.baseline.value, "share": one.share} for one in find_gains(facts)]
         data = {"schema": "report/1", "path": str(path), "state": asdict(facts.state), "gains": gains}
         echo_json(data | {"redone_steps": facts.redone_steps, "wall_s": facts.wall_s})

@@ -22,6 +22,7 @@ from headway.checkpoint import (
     read_manifest,
     refuse_lost,
 )
+from headway.cli.consent import check_python, recipe_finder
 from headway.cli.go import describe_command, detach_run, nursery_for, supervise
 from headway.cli.main import apply_config_language
 from headway.cli.shape import command, option
@@ -41,9 +42,11 @@ from headway.telemetry import (
     make_lease,
     new_run_dir,
     read_events,
-    read_json,
     read_record,
+    require_record,
 )
+from headway.ui.console_safe import make_console
+from headway.ui.output import unblocked
 
 _RECORDED: Final = (
     "world_size",
@@ -73,6 +76,7 @@ _RECORDED: Final = (
 @option("--step", type=click.IntRange(min=1), help="cli/option-fork-step")
 @option("--from-scratch", is_flag=True, help="cli/option-from-scratch")
 @option("--runs", "--out", "out", default="runs", type=click.Path(path_type=Path), help="cli/option-out")
+@unblocked
 def resume(
     words: tuple[str, ...],
     detach: bool,
@@ -91,7 +95,7 @@ def resume(
     asked = _Asked(words=words[1:] if name else words, step=step, from_scratch=from_scratch, trace=trace)
     if dry_run:
         refuse_held(run)
-        _decide(run, asked, Console(stderr=True, highlight=False))
+        _decide(run, asked, make_console(stderr=True))
         return 0
     # Whatever follows reads and writes the run's directory: nobody else may, from here to the end of the run.
     lease = Lease(run)
@@ -127,7 +131,7 @@ class _Decided:
 
 def _resume(run: RunDir, lease: Lease, asked: _Asked, *, is_detached: bool) -> int:
     """Decide how the run continues, write that down, and supervise it to its end."""
-    console = Console(stderr=True, highlight=False)
+    console = make_console(stderr=True)
     nursery: Nursery | None = None
 
     def begin(loaded: LoadedConfig) -> None:
@@ -179,7 +183,7 @@ def _decide(
     if begin is not None:
         begin(loaded)
     prepare_data(loaded, console)
-    before = Plan.from_json(read_json(run.plan))
+    before = require_record(run.plan, Plan.from_json)
     _, machine, plan = check_and_plan(loaded, console, before, done, trace=asked.trace)
     if done.step >= plan.total_steps and (step is not None or _has_ended_well(run)):
         proven = done if step is not None else _proven(run)
@@ -223,7 +227,7 @@ def _done_by(manifest: Manifest | None) -> Standing:
 
 def _refuse_fixed(run: RunDir, loaded: LoadedConfig) -> None:
     """Refuse another value of what a run is made from: its past would not fit its future."""
-    stored = read_json(run.job)["config"]
+    stored = require_record(run.job, lambda job: dict(job["config"]))
     for key in ("seed", "recipe", "preset"):
         before, now = stored.get(key), getattr(loaded.config, key)
         if before != now:
@@ -257,21 +261,29 @@ def refuse_foreign(run: RunDir) -> None:
         raise UsageError("run/no-resume", run=run.name)
 
 
-def reload(run: RunDir, overrides: Sequence[str]) -> LoadedConfig:
-    """Return the run's own config, in the layers it was made of, with the values changed."""
+def reload(run: RunDir, overrides: Sequence[str], *, is_started: bool = False) -> LoadedConfig:
+    """Return the run's own config, in the layers it was made of, with the values changed.
+
+    Args:
+        is_started: another command of this user has begun the run and was allowed to.
+    """
     refuse_foreign(run)
     # Runs of earlier versions and damaged ones have no origins: all their values then count as written in one file.
     stored = {key: origin for key, origin in read_record(run.origins).items() if isinstance(origin, str)} or None
-    loaded = load_config(run.config, recipe=find_recipe, overrides=list(overrides), environ=None, stored=stored)
+    finder = find_recipe if is_started else recipe_finder(overrides)
+    loaded = load_config(run.config, recipe=finder, overrides=list(overrides), environ=None, stored=stored)
     apply_config_language(loaded.config.lang)
+    if not is_started:
+        check_python(loaded, overrides)
     return loaded
 
 
 def _record_changes(run: RunDir, decided: _Decided, *, from_scratch: bool) -> None:
     """Write down what is different from before: no value changes without a record."""
-    before, now = read_json(run.job)["config"], decided.loaded.config.model_dump(mode="json")
+    before = require_record(run.job, lambda job: dict(job["config"]))
+    now = decided.loaded.config.model_dump(mode="json")
     changes = {key: [old, new] for key, (old, new) in _differences(before, now).items()}
-    planned, plan = read_json(run.plan), decided.plan.to_json()
+    planned, plan = require_record(run.plan, dict), decided.plan.to_json()
     changes |= {f"plan.{key}": [planned.get(key), plan[key]] for key in _RECORDED if planned.get(key) != plan[key]}
     log = EventLog(run.events)
     told = {"from_scratch": True} if from_scratch else {}

@@ -32,6 +32,7 @@ from headway.launch import (
 )
 from headway.messages import say
 from headway.telemetry import EventLog, RunDir, make_lease, new_run_dir, write_json
+from headway.ui.output import unblocked
 from headway.ui.text import clean_text
 
 _GRACE_S: Final = 30.0
@@ -66,6 +67,7 @@ _LIBRARY: Final = re.compile(r"/(?:site|dist)-packages/|/lib/python3\.\d+/|^<|/h
 @option("--dry-run", is_flag=True, help="run/option-dry-run")
 @option("--json", "as_json", is_flag=True, help="run/option-json")
 @click.option("--into", type=click.Path(path_type=Path, exists=True), hidden=True)
+@unblocked
 def run(
     line: tuple[str, ...], is_detached: bool, dry_run: bool, as_json: bool, into: Path | None, **options: Any
 ) -> int:

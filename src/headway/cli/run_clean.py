@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 
 from headway.adopt import Launch, read_bash, read_clean
+from headway.config.files import read_file
 from headway.errors import UsageError
 
 _TORCHRUN = ("torchrun", "torch.distributed.launch")
@@ -22,7 +23,7 @@ def read_clean_file(path: Path) -> str:
     Raises:
         UsageError: it is another file, leaves something open, or is for a launcher whose flags it does not hold.
     """
-    text = path.read_bytes().decode("utf-8", "replace")
+    text = read_file(path).decode("utf-8", "replace")
     command = read_bash(text)
     if command is not None:
         return command

@@ -12,6 +12,7 @@ from headway.cli.run_pace import Pace
 from headway.messages import say
 from headway.telemetry import Beat
 from headway.ui.limit import LineLimit
+from headway.ui.output import trusted
 from headway.ui.text import clean_text, columns_of, fit_text
 
 _HOLD_S: Final = 0.15
@@ -38,7 +39,7 @@ class RunScreen:
 
     def __init__(self, out: TextIO, err: TextIO, world_size: int, log: Path | None = None) -> None:
         """With `log`, lines are shown only at first: the streams are a file, and they stand in the log."""
-        self._out, self._err, self._world_size = out, err, world_size
+        self._out, self._err, self._world_size = trusted(out), trusted(err), world_size
         self._limit = LineLimit(log)
         self._waiting: list[_Waiting] = []
         self._at: dict[int, int] = {}
@@ -151,7 +152,7 @@ class RunScreen:
         if self._bar:
             self._err.write("\r\x1b[K")
             self._err.flush()
-        text = "\n".join(lines) + "\n"
+        text = "\n".join(map(clean_text, lines)) + "\n"
         with contextlib.suppress(UnicodeEncodeError):
             stream.write(text)
             stream.flush()

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from headway.cli.consent import check_python, recipe_finder
 from headway.cli.main import apply_config_language
 from headway.config import LoadedConfig, Origin, load_config
 from headway.machine import other_python
-from headway.recipes import find_recipe
 
 _CONFIG_ENDINGS = (".yaml", ".yml", ".json", ".jsonc", ".json5", ".toml", ".py")
 
@@ -25,11 +25,18 @@ def split_source(words: Sequence[str]) -> tuple[str | None, list[str]]:
     return None, [f"recipe={first}", *rest]
 
 
-def load_words(words: Sequence[str]) -> LoadedConfig:
-    """Return the config that the words ask for; its own language is used from here on."""
+def load_words(words: Sequence[str], *, is_order: bool = False) -> LoadedConfig:
+    """Return the config that the words ask for; its own language is used from here on.
+
+    Args:
+        is_order: the command runs what the config names; for one that only reads, naming it is no consent.
+    """
     source, overrides = split_source(words)
-    loaded = load_config(source, recipe=find_recipe, overrides=overrides, environ=os.environ)
+    ordered = Path(source) if is_order and source is not None else None
+    finder = recipe_finder(overrides, ordered)
+    loaded = load_config(source, recipe=finder, overrides=overrides, environ=os.environ)
     apply_config_language(loaded.config.lang)
+    check_python(loaded, overrides, ordered)
     return _with_python(loaded)
 
 

@@ -14,19 +14,26 @@ from headway.cli.resume import reload
 from headway.cli.shape import argument, command
 from headway.launch import Lease
 from headway.telemetry import RunDir
+from headway.ui.output import unblocked
 
 
 @command("supervise", help="cli/line-train", hidden=True)
 @argument("root", type=click.Path(exists=True, path_type=Path))
 @argument("lock", required=False, type=int)
+@unblocked
 def supervise(root: Path, lock: int | None) -> int:
     """Supervise a prepared run; `lock` is the open lock of its lease, where the run was resumed."""
     run = RunDir(root)
     if lock is None:
-        return supervise_run(run, nursery_for(reload(run, ())), sys.stderr, is_watched=False)
+        return _supervise(run)
     os.set_inheritable(lock, False)  # a rank that outlives us must not hold it
     lease = Lease(run, lock=lock)
     try:
-        return supervise_run(run, nursery_for(reload(run, ())), sys.stderr, is_watched=False, lease=lease)
+        return _supervise(run, lease)
     finally:
         lease.release()
+
+
+def _supervise(run: RunDir, lease: Lease | None = None) -> int:
+    nursery = nursery_for(reload(run, (), is_started=True))
+    return supervise_run(run, nursery, sys.stderr, is_watched=False, lease=lease)

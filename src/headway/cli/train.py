@@ -21,6 +21,8 @@ from headway.machine import MachineReport, check_mindspore, inspect_machine, rea
 from headway.messages import say
 from headway.plan import Plan, Standing, fit_preset, has_trace, look_ahead, make_plan
 from headway.telemetry import EventLog, RunDir, make_lease, new_run_dir, write_json
+from headway.ui.console_safe import make_console
+from headway.ui.output import unblocked
 
 
 @command(
@@ -32,10 +34,11 @@ from headway.telemetry import EventLog, RunDir, make_lease, new_run_dir, write_j
 @option("--detach", is_flag=True, help="cli/option-detach")
 @option("--dry-run", is_flag=True, help="cli/option-dry-run")
 @option("--trace/--no-trace", default=None, help="cli/option-trace")
+@unblocked
 def train(words: tuple[str, ...], detach: bool, dry_run: bool, trace: bool | None) -> int:
     """See the message `cli/train-help`."""
-    loaded = load_words(words)
-    console = Console(stderr=True, highlight=False)
+    loaded = load_words(words, is_order=True)
+    console = make_console(stderr=True)
     # Importing the framework takes longer than everything else here, so it starts first and goes on beside it.
     nursery = None if dry_run or detach else nursery_for(loaded)
     try:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import click
-from rich.console import Console
 
 from headway.cli.check import show_notes
 from headway.cli.cpu import cpu_of, cpu_settings
@@ -49,6 +48,7 @@ from headway.tune import (
     written_beside,
 )
 from headway.tune import tune as find_best
+from headway.ui.console_safe import make_console
 
 _PROBE_S = 120.0
 """What the bar of `plan --probe` counts to."""
@@ -78,10 +78,10 @@ def tune(
     budget_s = read_budget(budget)
     source, overrides = split_source(words)
     refuse_unwritable(source, target)
-    loaded = load_words(words)
+    loaded = load_words(words, is_order=True)
     if has_rates and loaded.framework != "torch":
         raise UsageError("tune/rates-torch-only", framework=loaded.framework)
-    console = Console(stderr=True, highlight=False)
+    console = make_console(stderr=True)
     show_notes((("warn", code, facts) for code, facts in loaded.warnings), console)
     prepare_data(loaded, console)
     machine = _look(loaded)
@@ -92,7 +92,7 @@ def tune(
         echo_json(space_record(question.space()))
         return
     if dry_run:
-        show_space(question.space(), Console(highlight=False))
+        show_space(question.space(), make_console())
         return
     written = load_config(source, recipe=find_recipe, overrides=overrides, environ=os.environ).config
     pen = _Pen(loaded=loaded, written=written, machine=machine, plan=plan, source=source, overrides=tuple(overrides))
@@ -148,7 +148,7 @@ def _make_place(loaded: LoadedConfig) -> Path:
 
 def probe_first(loaded: LoadedConfig, machine: MachineReport, plan: Plan) -> None:
     """Time the plan for `headway plan --probe`; a probe that fails is told and costs the plan nothing else."""
-    console = Console(stderr=True, highlight=False)
+    console = make_console(stderr=True)
     prepare_data(loaded, console)
     place = _make_place(loaded)
     question = Question(loaded=loaded, machine=machine, plan=plan, place=place, budget_s=_PROBE_S)

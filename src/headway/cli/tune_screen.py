@@ -13,6 +13,7 @@ from rich.table import Table
 
 from headway.messages import say
 from headway.tune import Probe, RateAdvice, Settings, Skip, Space, Tuned, key_of, write_value
+from headway.ui.console_safe import make_console
 from headway.units import duration, short, size
 
 
@@ -54,7 +55,7 @@ class ProbeScreen:
     """A bar on a terminal; everywhere a line for each probe."""
 
     def __init__(self, stream: TextIO, budget_s: float) -> None:
-        self._console = Console(file=stream, highlight=False)
+        self._console = make_console(stream=stream)
         self._start: Settings | None = None
         self._best = 0.0
         self._began = time.monotonic()

@@ -6,6 +6,7 @@ Out: `LoadedConfig`: a frozen, checked `RunConfig` and the origin of every value
 
 from headway.config.dump import dump_yaml
 from headway.config.edit import edit_config
+from headway.config.env import name_variable
 from headway.config.explain import Explained, explain, schema_json
 from headway.config.flat import flatten, write_word
 from headway.config.load import LoadedConfig, load_config
@@ -34,6 +35,7 @@ from headway.config.schema import (
     Whole,
 )
 from headway.config.source import FORMS
+from headway.config.trust import forget, is_of_the_system, is_trusted, read_trusted, trust
 from headway.secret import Secret, find_secret, mask_secrets, redact, redact_words
 
 __all__ = [
@@ -73,11 +75,17 @@ __all__ = [
     "explain",
     "find_secret",
     "flatten",
+    "forget",
+    "is_of_the_system",
+    "is_trusted",
     "layer_of",
     "load_config",
     "mask_secrets",
+    "name_variable",
+    "read_trusted",
     "redact",
     "redact_words",
     "schema_json",
+    "trust",
     "write_word",
 ]

@@ -148,6 +148,8 @@ def _place_of(setting: Setting | None) -> Place:
 def _remedy(setting: Setting, key: str, wanted: Wanted) -> tuple[str, str | None]:
     """Return the message code for a wrong value and what to type instead, when that can be told."""
     value, form = setting.node.plain(), setting.place.form
+    if key == "name" and isinstance(value, str):
+        return "config/not-a-name", None
     if isinstance(value, str):
         read = read_scalar(value.strip())
         if (isinstance(read, bool) and wanted.takes("bool")) or _is_number_for(read, wanted):

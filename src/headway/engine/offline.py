@@ -21,7 +21,7 @@ from headway.engine.precision import Precision
 from headway.engine.request import answer_request, find_checkpoint
 from headway.engine.worker import load_task
 from headway.plan import Plan
-from headway.telemetry import RunDir, read_json
+from headway.telemetry import RunDir, read_json, require_record
 
 
 def main() -> int:
@@ -33,7 +33,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     place = RunDir(Path(request["run_dir"]))
     stored = read_json(place.job)
     config, task = load_task(stored)
-    plan = Plan.from_json(stored["plan"])
+    plan = require_record(place.job, lambda job: Plan.from_json(job["plan"]))
     # As in training: sums keep their order, and small layers do not wait for threads that have no core.
     torch.set_num_threads(plan.threads)
     path, manifest, answer = find_checkpoint(place, request.get("step"))

@@ -6,7 +6,7 @@ The folder `site` is read by interpreters that have no headway: stdlib only, and
 """
 
 from headway.hook.flight import Flight, ask_for_flight, read_dump, read_flight
-from headway.hook.page import HookPage, ask_for_stacks, parse_page, read_error, read_page
+from headway.hook.page import HookPage, ask_for_stacks, hide_in_errors, parse_page, read_error, read_page
 from headway.hook.place import HOOK_SITE, JOB_NAMES, hook_environment
 from headway.hook.temps import remove_temps
 
@@ -17,6 +17,7 @@ __all__ = [
     "HookPage",
     "ask_for_flight",
     "ask_for_stacks",
+    "hide_in_errors",
     "hook_environment",
     "parse_page",
     "read_dump",

@@ -10,7 +10,7 @@ from typing import Any, Final
 from headway.hook import hook_environment
 from headway.launch.foreign import HANG_S, Foreign, OnHang
 from headway.messages import language
-from headway.telemetry import RunDir, read_json
+from headway.telemetry import RunDir, require_record
 
 FOREIGN_LOG_BYTES: Final = 64 << 20
 
@@ -77,8 +77,12 @@ def _has_secrets(foreign: Foreign) -> bool:
 
 
 def read_job(run: RunDir) -> Job:
-    """Read the launch side of a run's job file."""
-    data = read_json(run.job)
+    """Read the launch side of a run's job file; one that is damaged is refused by name."""
+    return require_record(run.job, lambda data: _make_job(run, data))
+
+
+def _make_job(run: RunDir, data: Any) -> Job:
+    """Any: JSON, not yet checked."""
     plan, launch = data["plan"], data["config"]["launch"]
     foreign = Foreign.from_json(data["foreign"]) if data.get("kind") == "foreign" else None
     return Job(

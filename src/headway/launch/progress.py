@@ -11,6 +11,8 @@ from headway.telemetry import Beat
 _QUIET_S: Final = 60.0
 _QUIET_STEPS: Final = 10
 _WINDOW: Final = 32
+_ASLEEP_NS: Final = 10_000_000_000
+"""The supervisor looks ten times a second; after a longer gap it was stopped itself."""
 _WASTED: Final = 3
 _PREEMPTIONS: Final = 20
 _PREEMPTED_WAIT_S: Final = 2.0
@@ -66,6 +68,7 @@ class StallWatch:
         self._step_s: deque[float] = deque(maxlen=_WINDOW)
         self._last = (0, 0)
         self._told_at = 0
+        self._looked_ns = self._awake_ns = 0
 
     def look(self, beats: list[Beat | None], now_ns: int) -> float | None:
         """Return the seconds of silence when they are worth a warning, once a silence."""
@@ -78,7 +81,11 @@ class StallWatch:
             if step > before_step and before_moved:
                 self._step_s.append((moved - before_moved) / 1e9 / (step - before_step))
             self._last = (step, moved)
-        quiet_s = (now_ns - moved) / 1e9
+        # Where we ourselves were stopped (Ctrl-Z, a suspended machine), the ranks were too, and nobody was quiet.
+        if now_ns - self._looked_ns > _ASLEEP_NS:
+            self._awake_ns = now_ns
+        self._looked_ns = now_ns
+        quiet_s = (now_ns - max(moved, self._awake_ns)) / 1e9
         usual_s = statistics.median(self._step_s) if self._step_s else 0.0
         if quiet_s <= max(_QUIET_S, _QUIET_STEPS * usual_s) or self._told_at == moved:
             return None

@@ -93,6 +93,10 @@ def _supervise(supervisor: Supervisor, tell: Telling, lease: Lease) -> Outcome:
             facts = {"pid": lease.took_over.get("pid"), "host": lease.took_over.get("host")}
             tell.emit("warning", code="launch/lease-taken-over", facts=facts)
         outcome = supervisor.supervise()
+    except OSError as err:
+        # A disk that is read-only or gone, no descriptors left: of the machine, and no bug; what is committed stays.
+        why = f"{err.strerror or err}: {err.filename}" if err.filename else str(err)
+        outcome = supervisor.give_up("launch/system-refused", {"why": why})
     except BaseException as err:
         supervisor.close()
         tell.emit(

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from headway.checkpoint import mark_for
 from headway.diagnose import Diagnosis, ExitStatus, Hang
-from headway.hook import read_error, remove_temps
+from headway.hook import hide_in_errors, read_error, remove_temps
 from headway.launch.attempt import DRAIN_BYTES, Attempt, OutputTargets, RankProcess, make_attempt, send_orders
 from headway.launch.background import BackgroundWait, name_processes
 from headway.launch.blame import evidence_window_s
@@ -36,6 +36,7 @@ from headway.launch.verdict import Reach, Stop, Verdict, add_signal, explain_han
 from headway.launch.verdict_foreign import Scene, judge_foreign
 from headway.launch.warm import Nursery
 from headway.launch.watching import ForeignWatch, HeartbeatWatch, Watch
+from headway.secret import redact
 from headway.telemetry import Beat, Event, read_events
 
 _TICK_S: Final = 0.1
@@ -108,6 +109,12 @@ class Supervisor:
             self._on_time()
         return self._outcome
 
+    def give_up(self, why: str, facts: Mapping[str, object]) -> Outcome:
+        """End the run as failed for a reason from outside the loop."""
+        self._end("failed", 5, why, facts)
+        assert self._outcome is not None
+        return self._outcome
+
     def close(self) -> None:
         """Let go of files; what still lives is ended with the nursery."""
         if self._attempt is not None:
@@ -118,6 +125,7 @@ class Supervisor:
             self.nursery.close()
         if self._job.foreign is not None:
             remove_temps(self._run.root)
+            hide_in_errors(self._run.root, redact)
         self._watch_ranks.close()
         self._port.release()
         self._selector.close()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.config import RunConfig
+from headway.config.files import read_file
 from headway.errors import CheckError, UsageError
 from headway.machine.dumps import Dump, memory_of, read_dump, room_of
 from headway.machine.findings import judge_machine, sort_findings
@@ -66,7 +67,7 @@ def stand_in(
     its part.
     """
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        text = read_file(path).decode("utf-8", "replace")
     except OSError as err:
         raise CheckError("machine/record-unreadable", path=path, why=err.strerror or err) from err
     return read_stand_in(text, str(path), here, config, checkpoint_bytes)

@@ -37,6 +37,18 @@ Example:
         en_hint="check the spelling, or make the folder first: mkdir -p {path}",
         zh_hint="检查拼写，或先创建目录：mkdir -p {path}",
     ),
+    "cli/path-a-link": Text(
+        en="{path} is a symbolic link, or a circle of them; nothing is written through links in a run directory",
+        zh="{path} 是符号链接（或循环链接）；不会通过训练目录中的链接写入",
+        en_hint="look where it leads:\nls -ld {path}",
+        zh_hint="查看它指向哪里：\nls -ld {path}",
+    ),
+    "cli/path-no-file": Text(
+        en="{path} is not a regular file",
+        zh="{path} 不是普通文件",
+        en_hint="look at it:\nls -ld {path}",
+        zh_hint="查看：\nls -ld {path}",
+    ),
     "cli/path-denied": Text(
         en="{path}: permission denied",
         zh="{path}：没有访问权限",
@@ -72,6 +84,12 @@ Example:
         zh="磁盘已满，或已超出配额（{path}）",
         en_hint="free some space, see: df -h .",
         zh_hint="腾出空间，查看：df -h .",
+    ),
+    "cli/file-too-large": Text(
+        en="{path}: the file would be larger than this process may write",
+        zh="{path}：文件将超过本进程允许写入的大小",
+        en_hint="look at the limit:\nulimit -f",
+        zh_hint="查看该限制：\nulimit -f",
     ),
     "cli/disk-read-only": Text(
         en="the disk is mounted read-only ({path})",
@@ -145,6 +163,51 @@ Example:
     ),
     "cli/line-adopt": Text(en="understand an old launch line, script or guide", zh="读懂旧的启动命令、脚本或指南"),
     "cli/line-completion": Text(en="shell completion for bash, zsh, fish", zh="bash、zsh、fish 的命令补全"),
+    "cli/line-trust": Text(en="let a folder or interpreter that a file names run", zh="允许运行文件中指定的代码"),
+    "cli/trust-help": Text(
+        en="""Let code that a config file or a run directory names run: a recipe folder, or an interpreter.
+
+A path you type (headway train ./folder) is trusted from then on. A path that only a file names is not: reading a
+config or a run that somebody sent must not run their code. Without PATH the trusted paths are listed; they are kept
+in ~/.config/headway/trusted, and HEADWAY_TRUST may name more.
+
+Example:
+  headway trust ./my_recipe""",
+        zh="""允许运行配置文件或训练目录中指定的代码：配方目录或解释器。
+
+命令行中写出的路径（headway train ./folder）自此受信任；只出现在文件中的路径则不然：读取他人发来的配置或训练目录，
+不应运行其中的代码。不写 PATH 时列出受信任的路径；列表保存在 ~/.config/headway/trusted，也可用 HEADWAY_TRUST 追加。
+
+示例：
+  headway trust ./my_recipe""",
+    ),
+    "cli/option-forget": Text(en="take the path off the list", zh="从列表中移除该路径"),
+    "cli/option-trust-dry-run": Text(en="say what would be kept and write nothing", zh="只说明将如何记录，不写入"),
+    "cli/trust-none": Text(en="no path is trusted yet", zh="还没有受信任的路径"),
+    "cli/trusted": Text(en="{path} is trusted: its code may run", zh="已信任 {path}：可以运行其中的代码"),
+    "cli/trust-forgotten": Text(en="{path} is no longer trusted", zh="已不再信任 {path}"),
+    "cli/not-trusted": Text(
+        en="{path} is not on the list of trusted paths",
+        zh="{path} 不在受信任的路径中",
+        en_hint="list them:\nheadway trust",
+        zh_hint="查看列表：\nheadway trust",
+    ),
+    "cli/ask-trust": Text(
+        en="a file names {path}, and this command would run its code; trust it from now on?",
+        zh="文件中指定了 {path}，该命令会运行其中的代码；今后信任它吗？",
+    ),
+    "cli/no-recipe": Text(
+        en="{run} was started by headway run: it has no recipe that could load its model",
+        zh="{run} 由 headway run 启动：没有可以加载其模型的配方",
+        en_hint="use the evaluation of your own script",
+        zh_hint="使用自己的脚本进行评测",
+    ),
+    "cli/untrusted": Text(
+        en="a file names {path}, whose code would run here; it is not trusted yet",
+        zh="文件中指定了 {path}，该命令会运行其中的代码；它尚未受信任",
+        en_hint="look at it, then allow it once:\nheadway trust {quoted}",
+        zh_hint="确认内容无误后，允许一次即可：\nheadway trust {quoted}",
+    ),
     # options that several commands have
     "cli/option-help": Text(en="show this help", zh="显示本帮助"),
     "cli/option-version": Text(en="show the version", zh="显示版本"),

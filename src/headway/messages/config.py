@@ -84,6 +84,12 @@ TEXTS: dict[str, Text] = {
         en_hint=_EXPLAIN_EN,
         zh_hint=_EXPLAIN_ZH,
     ),
+    "config/not-a-name": Text(
+        en="{key} is {got}, but becomes a part of a folder's name: letters, digits, . _ + - and at most 80 characters",
+        zh="{key} 的值是 {got}，它会成为目录名的一部分：只能使用字母、数字和 . _ + -，最多 80 个字符",
+        en_hint=_EXPLAIN_EN,
+        zh_hint=_EXPLAIN_ZH,
+    ),
     "config/path-literal": Text(
         en="{key} is {got}: a part of it would become a folder of that very name",
         zh="{key} 的值是 {got}：其中一部分会被原样当作目录名",

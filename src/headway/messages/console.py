@@ -64,5 +64,13 @@ TEXTS = {
         en="{name} {value} is {share} worse than {baseline} {baseline_value}",
         zh="{name} {value}，比 {baseline} 基线 {baseline_value} 差 {share}",
     ),
+    "console/end-no-report": Text(
+        en="the report could not be written: {why}\nonce that is mended: {command}",
+        zh="无法写出报告：{why}\n解决后运行：{command}",
+    ),
+    "console/end-untold": Text(
+        en="the run has ended, but its directory {run} cannot be read any more: {why}",
+        zh="训练已结束，但已无法读取其目录 {run}：{why}",
+    ),
     "console/end-report": Text(en="report: {path}", zh="报告：{path}"),
 }

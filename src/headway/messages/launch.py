@@ -61,6 +61,13 @@ TEXTS: dict[str, Text] = {
         en_hint="a dead network disk or a lost GPU is the usual cause; look at dmesg",
         zh_hint="常见原因是网络磁盘失联或 GPU 掉卡；查看 dmesg",
     ),
+    "launch/system-refused": Text(
+        en="{run} cannot continue: the system refuses ({why})",
+        zh="{run} 无法继续：系统拒绝了操作（{why}）",
+        en_hint="a full or read-only disk, a directory that was moved, or too few open files (ulimit -n) is the usual"
+        " cause; what was committed is kept",
+        zh_hint="常见原因是磁盘已满或只读、目录被移走、可打开的文件数过少（ulimit -n）；已提交的检查点不受影响",
+    ),
     "launch/done": Text(en="{run} is done", zh="{run} 已完成"),
     "launch/stopped": Text(
         en="{run} stopped itself at step {step}, with its state saved",

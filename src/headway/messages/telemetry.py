@@ -21,6 +21,24 @@ TEXTS: dict[str, Text] = {
         en_hint="ask {owner} to type: chmod -R go+rX {path}",
         zh_hint="由 {owner} 运行：chmod -R go+rX {path}",
     ),
+    "telemetry/record-missing": Text(
+        en="{path} is missing: the run directory is incomplete",
+        zh="缺少 {path}：训练目录不完整",
+        en_hint="copy the whole run directory again, or start a new run",
+        zh_hint="重新复制整个训练目录，或开始新的训练",
+    ),
+    "telemetry/record-unreadable": Text(
+        en="{path} cannot be read: {why}",
+        zh="无法读取 {path}：{why}",
+        en_hint="look at it:\nls -l {path}",
+        zh_hint="查看该文件：\nls -l {path}",
+    ),
+    "telemetry/record-damaged": Text(
+        en="{path} is damaged: {why}",
+        zh="{path} 已损坏：{why}",
+        en_hint="restore it from a copy of the run directory, or start a new run",
+        zh_hint="从训练目录的备份中还原该文件，或开始新的训练",
+    ),
     "telemetry/many-runs": Text(
         en="{given} fits {num} runs: {names}",
         zh="{given} 匹配到 {num} 个训练：{names}",

@@ -19,8 +19,29 @@ from headway.telemetry.lease import (
     start_ticks,
 )
 from headway.telemetry.lines import number, plain, read_log_tail, read_objects, read_tail
-from headway.telemetry.metrics import COLUMNS, PARTS, Columns, MetricsWriter, own_step_s, read_metrics, tail_metrics
-from headway.telemetry.reading import read_json, read_part, read_record, section, whole, words
+from headway.telemetry.metrics import (
+    COLUMNS,
+    PARTS,
+    Columns,
+    MetricsWriter,
+    columns_of,
+    encode_rows,
+    own_step_s,
+    read_metrics,
+    tail_metrics,
+)
+from headway.telemetry.reading import (
+    open_beneath,
+    open_regular,
+    read_json,
+    read_part,
+    read_record,
+    refuse_links,
+    require_record,
+    section,
+    whole,
+    words,
+)
 from headway.telemetry.rundir import RunDir, new_run_dir, write_json
 from headway.telemetry.state import (
     ENDED,
@@ -59,6 +80,8 @@ __all__ = [
     "State",
     "best_measure",
     "boot_id",
+    "columns_of",
+    "encode_rows",
     "find_pid",
     "find_run",
     "follow_events",
@@ -75,6 +98,8 @@ __all__ = [
     "make_lease",
     "new_run_dir",
     "number",
+    "open_beneath",
+    "open_regular",
     "own_step_s",
     "parse_beat",
     "plain",
@@ -87,6 +112,8 @@ __all__ = [
     "read_part",
     "read_record",
     "read_tail",
+    "refuse_links",
+    "require_record",
     "run_state",
     "section",
     "start_ticks",

@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from headway.secret import redact, redact_words
-from headway.telemetry.lines import decode_lines, encode_line, open_lines, read_objects, write_all
+from headway.telemetry.lines import decode_lines, encode_line, open_lines, read_objects, reserve, write_all
 from headway.telemetry.reading import read_part
 
 Event = dict[str, Any]
 
 _log: Final = logging.getLogger(__name__)
 _KEEP_BYTES: Final = 8 << 20
+_RESERVE_BYTES: Final = 256 << 10
+"""Kept on disk for the next events: how a run ended is written also where the disk is full."""
 
 
 class EventLog:
@@ -31,6 +33,7 @@ class EventLog:
         self._is_failing = False
         self._fd: int | None = None
         self._seq = 0
+        self._reserved = 0
         self._guard(self._open)
 
     def append(self, kind: str, **facts: object) -> Event:
@@ -53,6 +56,7 @@ class EventLog:
 
     def _open(self) -> None:
         self._fd = open_lines(self.path)
+        self._reserved = reserve(self._fd, _RESERVE_BYTES)
         known = [event["seq"] for event in read_events(self.path) if isinstance(event.get("seq"), int)]
         self._seq = max(self._seq, *known) if known else self._seq
 
@@ -60,9 +64,13 @@ class EventLog:
         self._waiting = (self._waiting + line)[-_KEEP_BYTES:]
         if self._fd is None:
             self._fd = open_lines(self.path)
+            self._reserved = reserve(self._fd, _RESERVE_BYTES)
         rest = write_all(self._fd, self._waiting)
         is_short = bool(rest)
         self._waiting = rest
+        self._reserved -= len(line)
+        if self._reserved < _RESERVE_BYTES // 2 and not is_short:
+            self._reserved = reserve(self._fd, _RESERVE_BYTES)
         os.fsync(self._fd)
         if is_short:
             raise OSError(f"{len(rest)} bytes of {self.path.name} could not be written")

@@ -57,15 +57,22 @@ def _named_instant(name: str) -> float:
 def is_run(place: Path) -> bool:
     """Say whether a folder is a run directory that may be read."""
     try:
-        return (place / "events.jsonl").is_file() or (place / "ranks").is_dir()
-    except OSError:
+        is_there = (place / "events.jsonl").is_file() or (place / "ranks").is_dir()
+    except (OSError, ValueError):  # the second: a name that no file can have
         return False
+    return is_there and not _is_closed(place)
 
 
 def _is_closed(place: Path) -> bool:
+    """Say whether it is a folder that we may not look into, or whose history we may not read."""
     try:
-        return place.is_dir() and not os.access(place, os.R_OK | os.X_OK)
-    except OSError:
+        if not place.is_dir():
+            return False
+        if not os.access(place, os.R_OK | os.X_OK):
+            return True
+        history = place / "events.jsonl"
+        return history.is_file() and not os.access(history, os.R_OK)
+    except (OSError, ValueError):
         return False
 
 
@@ -85,6 +92,8 @@ def find_run(given: str | None, out: Path) -> RunDir:
         return runs[0]
     same = [run for run in runs if run.name == given]
     fits = same or [run for run in runs if given in run.name]
+    if not fits and (closed := [name for name in list_closed(out) if given in name]):
+        raise UsageError("telemetry/closed", path=out / closed[-1], owner=_owner(out / closed[-1]))
     if not fits:
         raise UsageError("telemetry/no-run", given=given, out=out, num=len(runs))
     if len(fits) > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
 import os
@@ -10,6 +11,8 @@ from typing import Any, Final
 
 from headway.telemetry.reading import open_beneath, read_part
 
+_KEEP_SIZE: Final = 1
+"""FALLOC_FL_KEEP_SIZE of <linux/falloc.h>."""
 _NAMED: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
@@ -128,3 +131,14 @@ def write_all(fd: int, data: bytes) -> bytes:
         except OSError:
             break
     return bytes(view)
+
+
+def reserve(fd: int, num_bytes: int) -> int:
+    """Take room behind the end of a file without making it longer; return how much, 0 where the disk knows no such."""
+    try:
+        # os.posix_fallocate would make the file longer, and a reader would see a hole of zeros.
+        size = ctypes.c_int64(os.fstat(fd).st_size)
+        done = ctypes.CDLL(None).fallocate(ctypes.c_int(fd), ctypes.c_int(_KEEP_SIZE), size, ctypes.c_int64(num_bytes))
+    except (OSError, AttributeError):
+        return 0
+    return num_bytes if done == 0 else 0

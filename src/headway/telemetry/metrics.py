@@ -13,7 +13,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
-from headway.telemetry.lines import decode_lines, number, open_lines, plain, read_tail, write_all
+from headway.telemetry.lines import decode_lines, encode_line, number, open_lines, plain, read_tail, write_all
 from headway.telemetry.reading import read_part
 
 COLUMNS: Final = (
@@ -131,6 +131,29 @@ def read_metrics(path: Path) -> Columns:
     for chunk in _chunks(data):
         rows.extend(_take_rows(decode_lines(chunk)))
     return _make_columns(_keep_last_attempt(rows))
+
+
+def encode_rows(data: bytes) -> bytes:
+    """Return lines as our writer would have written them; what is no line of metrics is left out."""
+    rows = _take_rows(decode_lines(data))
+    lines = []
+    for row in rows:
+        values = [row[0], row[1], *(_cell(key, value) for key, value in zip(_KEYS[2:], row[2:], strict=True))]
+        lines.append(encode_line(dict(zip(_KEYS, values, strict=True))))
+    return b"".join(lines)
+
+
+def _cell(key: str, value: Any) -> float | int | None:
+    """Return a value as a number; a count that is one stays whole."""
+    if key in ("samples", "mem") and _is_count(value):
+        return int(value)
+    found = number(value)
+    return None if math.isnan(found) and value is None else found
+
+
+def columns_of(lines: bytes) -> Columns:
+    """Return the columns of some lines, all of them and in their order."""
+    return _make_columns(_take_rows(decode_lines(lines)))
 
 
 def tail_metrics(path: Path, num_steps: int = 64) -> Columns:

@@ -10,13 +10,18 @@ import errno
 import json
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+from headway.errors import UsageError
 
 MOST_RECORD_BYTES: Final = 64 << 20
 MOST_LINES_BYTES: Final = 2 << 30
 """Far more than a year of events or steps; a file that pretends to be larger is read as far as this."""
 _MOST_WHOLE: Final = 1 << 62
+_MOST_WHY: Final = 200
+T = TypeVar("T")
 
 
 def open_regular(path: Path) -> int:
@@ -43,6 +48,23 @@ def open_beneath(path: Path, flags: int) -> int:
         os.close(fd)
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     return fd
+
+
+def refuse_links(root: Path, path: Path) -> None:
+    """Refuse a place inside a run directory that a link leads out of it.
+
+    Raises:
+        OSError: a part of the path below the root is a link.
+    """
+    try:
+        parts = path.absolute().relative_to(root.absolute()).parts
+    except ValueError:
+        return  # the user's own choice, elsewhere
+    place = root.absolute()
+    for part in parts:
+        place /= part
+        if place.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(place))
 
 
 def read_part(path: Path, start: int = 0, most_bytes: int = MOST_LINES_BYTES) -> bytes:
@@ -76,6 +98,23 @@ def read_json(path: Path) -> Any:
         return json.loads(data)
     except RecursionError as err:
         raise ValueError(f"{path} is nested too deeply") from err
+
+
+def require_record(path: Path, parse: Callable[[Any], T]) -> T:
+    """Read a record that a command cannot do without, and make of it what `parse` makes.
+
+    Raises:
+        UsageError: it is missing, cannot be read, or is not what it should be; the file is named.
+    """
+    try:
+        return parse(read_json(path))
+    except FileNotFoundError as err:
+        raise UsageError("telemetry/record-missing", path=path) from err
+    except OSError as err:
+        raise UsageError("telemetry/record-unreadable", path=path, why=err.strerror or str(err)) from err
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as err:
+        why = f"{type(err).__name__}: {err}".partition("\n")[0][:_MOST_WHY]
+        raise UsageError("telemetry/record-damaged", path=path, why=why) from err
 
 
 def read_record(path: Path) -> dict[str, Any]:

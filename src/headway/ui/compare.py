@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headway.config import flatten
-from headway.telemetry import RunDir, RunState, list_runs, read_record, run_state
+from headway.telemetry import RunDir, RunState, list_runs, read_record, run_state, section
 
 _NOT_SETTINGS = ("out", "name", "lang")
 _NOT_SECTIONS = ("env.", "log.", "task.data_dir")
@@ -61,7 +61,7 @@ def find_siblings(run: RunDir) -> list[RunDir]:
 
 def _settings(run: RunDir) -> dict[str, str]:
     """Return the values of a run's config as text, by dotted key."""
-    flat = flatten(read_record(run.job).get("config") or {})
+    flat = flatten(section(read_record(run.job).get("config")))
     return {
         key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         for key, value in flat.items()

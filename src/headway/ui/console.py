@@ -9,6 +9,7 @@ from headway.messages import say
 from headway.plan import Plan
 from headway.telemetry import Beat, best_measure
 from headway.ui.limit import LineLimit
+from headway.ui.output import trusted
 from headway.ui.progress import ProgressLine
 from headway.ui.text import clean_text
 from headway.units import duration, size
@@ -22,7 +23,8 @@ class RunConsole:
 
     def __init__(self, stream: TextIO, plan: Plan, log: Path | None = None) -> None:
         """With `log`, lines of ranks are shown only at first: the stream is a file, and they stand in the log."""
-        self._line = ProgressLine(stream, total_steps=plan.total_steps, tokens_per_sample=plan.tokens_per_sample)
+        total, tokens = plan.total_steps, plan.tokens_per_sample
+        self._line = ProgressLine(trusted(stream), total_steps=total, tokens_per_sample=tokens)
         self._validation: tuple[str, float] | None = None
         self._limit = LineLimit(log)
 

@@ -89,3 +89,8 @@ def test_links_planted_in_a_run_are_not_written_through(tmp_path: Path) -> None:
 def test_a_secret_argument_stays_hidden_when_the_program_prints_it() -> None:
     redact_words(["x.py", "--password", "canary-arg-99", "--hf_token=canary-arg-98"], {})
     assert redact("ValueError: canary-arg-99 and canary-arg-98", {}) == "ValueError: … and …"
+
+
+def test_a_printed_list_of_arguments_hides_the_value_behind_a_flag():
+    text = "['job.py', '--password', 'abcDEF123457', '--lr', '0.1']"
+    assert redact(text, {}) == "['job.py', '--password', …, '--lr', '0.1']"

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import IO, Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from headway.errors import UsageError
-from headway.telemetry import COLUMNS, Columns, Event, RunDir, number, plain, read_events, read_metrics
+from headway.telemetry import COLUMNS, Event, RunDir, number, plain, read_events, section, whole
 from headway.ui.export.tensorboard import Point, write_events
+from headway.ui.rows import Lines, kept_rows, open_new, read_lines
 
 Format = Literal["csv", "json", "tensorboard"]
 FORMATS: Final = ("csv", "json", "tensorboard")
-
-_WHOLE: Final = ("step", "samples", "mem")
+Keep = NDArray[np.bool_]
 
 
 def list_targets(run: RunDir, kind: Format, to: Path) -> list[Path]:
@@ -28,69 +32,113 @@ def list_targets(run: RunDir, kind: Format, to: Path) -> list[Path]:
 
 
 def export_run(run: RunDir, kind: Format, to: Path) -> int:
-    """Write the files and return the number of points: lines of metrics and validations, or scalars."""
-    metrics = {rank: read_metrics(run.metrics(rank)) for rank in run.ranks()}
-    checks = [event for event in read_events(run.events) if event.get("kind") == "validation" and "step" in event]
-    if not any(len(columns["step"]) for columns in metrics.values()) and not checks:
+    """Write the files and return the number of points: lines of metrics and validations, or scalars.
+
+    Metrics go through as a stream: their values are copied as they stand, so a run of any length takes little memory.
+    """
+    checks = [event for event in read_events(run.events) if event.get("kind") == "validation" and _is_check(event)]
+    if not checks and not any(True for rank in run.ranks() for _ in read_lines(run.metrics(rank))):
         raise UsageError("ui/no-metrics", name=run.name)
     to.mkdir(parents=True, exist_ok=True)
     if kind == "csv":
-        return _write_csv(metrics, checks, to)
+        return _write_csv(run, checks, to)
     if kind == "json":
-        return _write_json(metrics, checks, to)
-    return _write_tensorboard(run, metrics, checks, to)
+        return _write_json(run, checks, to)
+    return _write_tensorboard(run, checks, to)
 
 
-def _rows(metrics: dict[int, Columns]) -> Iterator[dict[str, Any]]:
-    for rank, columns in metrics.items():
-        for i in range(len(columns["step"])):
-            row: dict[str, Any] = {"rank": rank, "attempt": int(columns["a"][i])}
-            yield row | {key: _cell(key, columns[key][i]) for key in COLUMNS}
-
-
-def _cell(key: str, value: float) -> float | int | None:
-    if key in _WHOLE:
-        return None if math.isnan(value) else int(value)
-    return value
+def _is_check(event: Event) -> bool:
+    return whole(event.get("step")) is not None and bool(section(event.get("measures")))
 
 
 def _checks(checks: list[Event]) -> Iterator[dict[str, Any]]:
     for event in checks:
-        for name, value in (event.get("measures") or {}).items():
+        for name, value in event["measures"].items():
             best = bool(event.get("best"))
             yield {"step": event["step"], "t": event.get("t"), "measure": name, "value": number(value), "best": best}
 
 
-def _write_csv(metrics: dict[int, Columns], checks: list[Event], to: Path) -> int:
-    num = _write_table(to / "metrics.csv", ["rank", "attempt", *COLUMNS], _rows(metrics))
-    return num + _write_table(to / "validations.csv", ["step", "t", "measure", "value", "best"], _checks(checks))
+def _write_csv(run: RunDir, checks: list[Event], to: Path) -> int:
+    def write(file: IO[bytes], rank: int, lines: Lines, keep: Keep, is_first: bool) -> None:
+        text = lines.bare(keep)
+        if b"n" in text or b'"' in text:
+            for name, plain_text in (
+                (b"null", b""),
+                (b'"NaN"', b"nan"),
+                (b'"Infinity"', b"inf"),
+                (b'"-Infinity"', b"-inf"),
+            ):
+                text = text.replace(name, plain_text)
+        head = b"%d," % rank
+        file.write(head + text[:-1].replace(b"\n", b"\n" + head) + b"\n")
 
-
-def _write_table(path: Path, fields: list[str], rows: Iterator[dict[str, Any]]) -> int:
-    num = 0
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, fields, lineterminator="\n")
+    with open_new(to / "metrics.csv") as file:
+        file.write(",".join(["rank", "attempt", *COLUMNS]).encode() + b"\n")
+        num = _copy_rows(run, file, write)
+    with (
+        open_new(to / "validations.csv") as file,
+        io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="") as text,
+    ):
+        writer = csv.DictWriter(text, ["step", "t", "measure", "value", "best"], lineterminator="\n")
         writer.writeheader()
-        for row in rows:
-            writer.writerow(row)
-            num += 1
+        rows = list(_checks(checks))
+        writer.writerows(rows)
+    return num + len(rows)
+
+
+def _write_json(run: RunDir, checks: list[Event], to: Path) -> int:
+    def write(file: IO[bytes], rank: int, lines: Lines, keep: Keep, is_first: bool) -> None:
+        text = lines.whole(keep)[:-1].replace(b'{"a":', b',\n{"rank":%d,"attempt":' % rank)
+        # Lines of one rank follow each other: the comma stands before each, but not before the very first.
+        file.write((text[1:] if is_first else text).replace(b"\n,", b","))
+
+    with open_new(to / "metrics.json") as file:
+        file.write(b'{"schema":"metrics/1","metrics":[')
+        num = _copy_rows(run, file, write)
+        file.write(b"\n]}\n")
+    rows = list(_checks(checks))
+    data = {"schema": "validations/1", "validations": plain(rows)}
+    with open_new(to / "validations.json") as file:
+        file.write(json.dumps(data, ensure_ascii=False, allow_nan=False).encode("utf-8", "backslashreplace") + b"\n")
+    return num + len(rows)
+
+
+def _copy_rows(run: RunDir, file: IO[bytes], write: Callable[[IO[bytes], int, Lines, Keep, bool], None]) -> int:
+    """Write the lines of all ranks that still count and return how many they are.
+
+    All are taken for counting at first. Only a rank that has done steps again is read twice: its lines are taken back.
+    """
+    num = 0
+    for rank in run.ranks():
+        began = file.tell()
+        attempts, steps = [], []
+        is_first = num == 0
+        for lines in read_lines(run.metrics(rank)):
+            write(file, rank, lines, np.ones(len(lines.step), dtype=np.bool_), is_first)
+            is_first = False
+            attempts.append(lines.attempt)
+            steps.append(lines.step)
+        if not steps:
+            continue
+        kept = kept_rows(np.concatenate(attempts), np.concatenate(steps))
+        if not kept.all():
+            file.seek(began)
+            file.truncate()
+            place, is_first = 0, num == 0
+            for lines in read_lines(run.metrics(rank)):
+                keep = kept[place : place + len(lines.step)]
+                place += len(lines.step)
+                if keep.any():
+                    write(file, rank, lines, keep, is_first)
+                    is_first = False
+        num += int(kept.sum())
     return num
 
 
-def _write_json(metrics: dict[int, Columns], checks: list[Event], to: Path) -> int:
+def _write_tensorboard(run: RunDir, checks: list[Event], to: Path) -> int:
     num = 0
-    for name, rows in (("metrics", list(_rows(metrics))), ("validations", list(_checks(checks)))):
-        data = {"schema": f"{name}/1", name: plain(rows)}
-        text = json.dumps(data, ensure_ascii=False, allow_nan=False)
-        (to / f"{name}.json").write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
-        num += len(rows)
-    return num
-
-
-def _write_tensorboard(run: RunDir, metrics: dict[int, Columns], checks: list[Event], to: Path) -> int:
-    num = 0
-    for rank, columns in metrics.items():
-        num += write_events(to / f"rank-{rank}" / _event_name(run), _points(columns))
+    for rank in run.ranks():
+        num += write_events(to / f"rank-{rank}" / _event_name(run), _points(run.metrics(rank)))
     points = [
         (
             int(event["step"]),
@@ -98,17 +146,29 @@ def _write_tensorboard(run: RunDir, metrics: dict[int, Columns], checks: list[Ev
             {f"validation/{k}": number(v) for k, v in event["measures"].items()},
         )
         for event in checks
-        if event.get("measures")
     ]
     return num + (write_events(to / "validation" / _event_name(run), points) if points else 0)
 
 
-def _points(columns: Columns) -> Iterator[Point]:
+def _points(path: Path) -> Iterator[Point]:
     tags = {key: f"train/{key}" for key in ("loss", "lr", "grad_norm", "samples", "mem")}
     tags |= {key: f"time/{key}" for key in COLUMNS[COLUMNS.index("dt") :] if key != "mem"}
-    for i in range(len(columns["step"])):
-        values = {tag: columns[key][i] for key, tag in tags.items() if key != "mem" or not math.isnan(columns[key][i])}
-        yield int(columns["step"][i]), columns["t"][i], values
+    parts = [(lines.attempt, lines.step) for lines in read_lines(path)]
+    if not parts:
+        return
+    kept = kept_rows(np.concatenate([one for one, _ in parts]), np.concatenate([one for _, one in parts]))
+    place = 0
+    for lines in read_lines(path):
+        keep = kept[place : place + len(lines.step)]
+        place += len(lines.step)
+        values = {tag: lines.floats(key)[keep].tolist() for key, tag in tags.items()}
+        for at, (step, t) in enumerate(zip(lines.step[keep].tolist(), lines.floats("t")[keep].tolist(), strict=True)):
+            row = {tag: column[at] for tag, column in values.items()}
+            yield (
+                step,
+                t,
+                row if not math.isnan(row["train/mem"]) else {k: v for k, v in row.items() if k != "train/mem"},
+            )
 
 
 def _event_name(run: RunDir) -> str:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
+from headway.ui.rows import open_new
+
 Point = tuple[int, float, Mapping[str, float]]
 """Step, unix seconds, tag to value."""
 
@@ -22,7 +24,7 @@ def write_events(path: Path, points: Iterable[Point]) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     table = _crc_table()
     num_values = 0
-    with path.open("wb") as file:
+    with open_new(path) as file:
         # TensorBoard reads `brain.Event:2` first; a file without it is taken for an old format.
         file.write(_frame(_field_double(1, 0.0) + _field_bytes(3, b"brain.Event:2"), table))
         for step, wall, values in points:

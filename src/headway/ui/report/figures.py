@@ -11,10 +11,11 @@ from markupsafe import Markup
 from headway.telemetry import best_measure, number
 from headway.ui.report.gather import Facts, Steps
 from headway.ui.report.svg import NARROW, WIDE, Layer, Line, Plot, draw_plot, draw_stack
-from headway.ui.report.thin import smooth
+from headway.ui.report.thin import Floats, smooth
 from headway.ui.report.words import Said, both
 from headway.units import duration, short, size
 
+_MOST_SPREAD = 1_000_000.0
 PART_STYLES = {
     "data": "s1",
     "forward": "s0",
@@ -63,10 +64,11 @@ def draw_figures(facts: Facts) -> list[Figure]:
 
 
 def _loss(facts: Facts, steps: Steps, restarts: list[float], *, is_wide: bool) -> Figure:
-    mean = smooth(steps.loss)
+    usual = steps.weight > 0
+    mean = smooth(steps.loss[usual])
     lines = [
         Line(x=steps.step, y=steps.loss, label="report/every-step", style="s0 faint", is_read=False),
-        Line(x=steps.step, y=mean, label="report/smoothed", style="s0"),
+        Line(x=steps.step[usual], y=mean, label="report/smoothed", style="s0"),
     ]
     legend = [("s0", both("report/smoothed")), ("s0 faint", both("report/every-step"))]
     checks = [event for event in facts.validations if "loss" in event["measures"]]
@@ -110,13 +112,14 @@ def _speed(facts: Facts, steps: Steps, restarts: list[float]) -> Figure | None:
         return None
     rate = batch * (tokens or 1) / np.maximum(steps.own_s, 1e-9)
     unit = "report/unit-tokens" if tokens else "report/unit-samples"
+    usual = steps.weight > 0
     lines = [
         Line(x=steps.step, y=rate, label="report/every-step", style="s2 faint", is_read=False),
-        Line(x=steps.step, y=smooth(rate), label="report/smoothed", style="s2"),
+        Line(x=steps.step[usual], y=smooth(rate[usual]), label="report/smoothed", style="s2"),
     ]
     return Figure(
         title=both("report/plot-speed", unit=Said(unit)),
-        note=both("report/note-speed", median=short(float(np.median(rate))), low=short(float(rate.min()))),
+        note=both("report/note-speed", median=short(float(np.median(rate[usual]))), low=short(float(rate.min()))),
         svg=draw_plot(Plot(lines=lines, label=short, restarts=restarts, from_zero=True, until=last_step(facts))),
     )
 
@@ -126,21 +129,31 @@ def _step_time(ms: float) -> str:
 
 
 def _split(facts: Facts, steps: Steps, restarts: list[float]) -> Figure | None:
-    told = steps.is_told
+    told = steps.is_told & (steps.weight > 0)
     shown = {key: values[told] * 1000 for key, values in steps.parts.items() if key != "eval" and values.any()}
-    if not shown:
+    if not shown or not told.any():
         return None
     rest = steps.total_s[told] * 1000 - sum(shown.values()) - steps.parts["eval"][told] * 1000
     shown["other"] = np.maximum(np.nan_to_num(rest), 0.0)
+    x, shown = _spread(steps.step[told], shown, steps.weight[told])
     layers = [Layer(values=values, style=PART_STYLES[key]) for key, values in shown.items()]
     longest = max(shown, key=lambda key: float(shown[key].sum()))
     share = 100 * float(shown[longest].sum()) / max(1e-12, float(sum(values.sum() for values in shown.values())))
     return Figure(
         title=both("report/plot-split"),
         note=both("report/note-split", part=Said(f"report/part-{longest}"), share=f"{share:.0f}"),
-        svg=draw_stack(steps.step[told], layers, _step_time, restarts),
+        svg=draw_stack(x, layers, _step_time, restarts),
         legend=tuple((PART_STYLES[key], both(f"report/part-{key}")) for key in shown),
     )
+
+
+def _spread(x: Floats, shown: dict[str, Floats], weight: Floats) -> tuple[Floats, dict[str, Floats]]:
+    """Return the parts with each step as often as it counts, so that means over them are right."""
+    if (weight == 1).all():
+        return x, shown
+    # Each stretch of a long run is one step that stands for many, and the few long ones, which stand for themselves.
+    times = np.maximum(1, np.round(weight * min(1.0, _MOST_SPREAD / weight.sum()))).astype(int)
+    return np.repeat(x, times), {key: np.repeat(values, times) for key, values in shown.items()}
 
 
 def _memory(facts: Facts, steps: Steps, restarts: list[float]) -> Figure | None:
@@ -194,9 +207,10 @@ def draw_shares(facts: Facts) -> list[tuple[str, Markup, str, float]]:
     """Return where the run's time went: class, name, text and per cent of each part."""
     if facts.steps is None or facts.wall_s <= 0:
         return []
-    told = facts.steps.is_told
-    times = float(facts.steps.total_s.sum()) / max(float(facts.steps.total_s[told].sum()), 1e-12) if told.any() else 0.0
-    spent = {key: times * float(values.sum()) for key, values in facts.steps.parts.items()}
+    told, weight = facts.steps.is_told, facts.steps.weight
+    total = facts.steps.total_s * weight
+    times = float(total.sum()) / max(float(total[told].sum()), 1e-12) if told.any() else 0.0
+    spent = {key: times * float((values * weight).sum()) for key, values in facts.steps.parts.items()}
     spent["other"] = max(0.0, facts.wall_s - sum(spent.values()))
     # Clocks of ranks and supervisor differ by a little; the bar is always whole.
     whole = sum(spent.values())

@@ -28,10 +28,16 @@ from headway.telemetry import (
     read_part,
     read_record,
     run_state,
+    section,
+    whole,
 )
 from headway.ui.compare import Beside, compare_runs, find_siblings
 from headway.ui.report.thin import Floats
+from headway.ui.rows import is_long, sample_rows
 from headway.ui.text import clean_text
+
+_COUNTS = ("total_steps", "total_samples", "tokens_per_sample", "world_size", "batch_samples")
+"""Numbers of a plan that the report computes with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +56,8 @@ class Steps:
     """Steps whose split is known: on a GPU only some steps wait at each part to tell it."""
     total_s: Floats
     """Whole step, the median over the ranks."""
+    weight: Floats
+    """How many steps each one stands for: 1, but of a long run only some are read; 0: it is there to be drawn."""
     memory: dict[int, Floats]
     """Bytes by rank; ranks that never reported any are left out."""
 
@@ -80,29 +88,55 @@ class Facts:
 
 def gather(run: RunDir) -> Facts:
     """Read a run directory."""
-    events = read_events(run.events)
+    events = [_typed_event(event) for event in read_events(run.events)]
     job = read_record(run.job)
     state = run_state(run, events)
-    by_rank = {rank: read_metrics(run.metrics(rank)) for rank in run.ranks()}
+    by_rank, weight, redone = _read_ranks(run)
     validations = _last_of_steps([event for event in events if event.get("kind") == "validation"])
     origins = read_record(run.origins)
     siblings = find_siblings(run)
     return Facts(
         state=state,
         events=events,
-        steps=_join_ranks({rank: found for rank, found in by_rank.items() if len(found["step"])}),
+        steps=_join_ranks({rank: found for rank, found in by_rank.items() if len(found["step"])}, weight),
         validations=validations,
         baselines=_baselines(events, state.best or state.validation),
-        redone_steps=_count_redone(run, by_rank),
+        redone_steps=redone,
         wall_s=_wall_s(events, by_rank[0]["t"] if 0 in by_rank else ()),
-        plan=read_record(run.plan) or job.get("plan") or {},
-        config=flatten(job.get("config") or {}),
-        origins=flatten(origins.get("origins", origins)),
-        machine=read_record(run.machine),
+        plan=_typed_plan(read_record(run.plan) or section(job.get("plan"))),
+        config=flatten(section(job.get("config"))),
+        origins=flatten(section(origins.get("origins", origins))),
+        machine=_typed_machine(read_record(run.machine)),
         command=read_record(run.command),
         log_tail=_log_tail(run),
         beside=compare_runs([run, *siblings]) if siblings else [],
     )
+
+
+def _typed_plan(plan: dict[str, Any]) -> dict[str, Any]:
+    """Return a plan whose numbers are numbers: the file may be damaged, or of another version."""
+    forecast = {name: _number_or_text(value) for name, value in section(plan.get("forecast")).items()}
+    rows = plan.get("rows")
+    return {
+        **plan,
+        **{name: whole(plan.get(name)) for name in _COUNTS},
+        "forecast": forecast,
+        "rows": rows if isinstance(rows, list) else [],
+    }
+
+
+def _number_or_text(value: Any) -> Any:
+    return value if isinstance(value, int | float | str) and not isinstance(value, bool) else None
+
+
+def _typed_machine(machine: dict[str, Any]) -> dict[str, Any]:
+    gpus = machine.get("gpus")
+    return {**machine, "gpus": gpus if isinstance(gpus, list) else []}
+
+
+def _typed_event(event: Event) -> Event:
+    """Return an event whose measures, where it has any, are numbers by name."""
+    return {**event, "measures": section(event["measures"])} if "measures" in event else event
 
 
 def _log_tail(run: RunDir) -> list[str]:
@@ -128,11 +162,20 @@ def _baselines(events: list[Event], measure: Measure | None) -> list[tuple[str, 
     return list(found.items())
 
 
-def _count_redone(run: RunDir, by_rank: dict[int, Columns]) -> int:
-    """Return how many steps were trained and lost again: lines of rank 0 that no longer count."""
-    if 0 not in by_rank:
-        return 0
-    return max(0, read_part(run.metrics(0)).count(b"\n") - len(by_rank[0]["step"]))
+def _read_ranks(run: RunDir) -> tuple[dict[int, Columns], Floats | None, int]:
+    """Return every rank's steps, the weights of the first one's, and how many were trained and lost again.
+
+    A run of a million steps is read as a stream, and only some thousand of its steps are kept.
+    """
+    ranks = run.ranks()
+    if not ranks or not any(is_long(run.metrics(rank)) for rank in ranks):
+        found = {rank: read_metrics(run.metrics(rank)) for rank in ranks}
+        lines = read_part(run.metrics(0)).count(b"\n") if 0 in found else 0
+        return found, None, max(0, lines - len(found[0]["step"])) if 0 in found else 0
+    first = sample_rows(run.metrics(ranks[0]))
+    chosen = np.frombuffer(first.columns["step"]) if len(first.columns["step"]) else np.zeros(0)
+    others = {rank: sample_rows(run.metrics(rank), chosen).columns for rank in ranks[1:]}
+    return {ranks[0]: first.columns, **others}, first.weight, first.num_lines - first.num_kept
 
 
 def _wall_s(events: list[Event], step_times: Sequence[float]) -> float:
@@ -159,7 +202,7 @@ def _last_before(steps: list[float], until: float, last: float) -> float:
     return max(last, steps[found - 1]) if found else last
 
 
-def _join_ranks(ranks: dict[int, Columns]) -> Steps | None:
+def _join_ranks(ranks: dict[int, Columns], weight: Floats | None = None) -> Steps | None:
     if not ranks:
         return None
     arrays = {rank: {key: np.frombuffer(col) for key, col in cols.items()} for rank, cols in ranks.items()}
@@ -179,6 +222,7 @@ def _join_ranks(ranks: dict[int, Columns]) -> Steps | None:
     memory = {rank: columns["mem"][rows[rank]] for rank, columns in arrays.items()}
     return Steps(
         step=common,
+        weight=np.ones(len(common)) if weight is None else weight[rows[first]],
         own_s=np.maximum(pick("dt") - spent, inside).max(axis=0),
         parts=parts,
         is_told=np.asarray(sum(parts[key] for key in ("data", "forward", "backward", "optimizer"))) > 0,

@@ -27,11 +27,15 @@ _HERE: Final = Path(__file__).parent
 
 def write_report(run: RunDir, to: Path | None = None) -> Path:
     """Write the report of a run and return its path; an older one is replaced at once."""
-    path = to or run.report
+    return write_facts(gather(run), to or run.report)
+
+
+def write_facts(facts: Facts, path: Path) -> Path:
+    """Write what was gathered as a page and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temp = path.with_name(f".{path.name}.{os.getpid()}")
     # Bytes that are not text (a lone surrogate from a log) must not keep the report from being written.
-    temp.write_bytes(render_report(gather(run)).encode("utf-8", "replace"))
+    temp.write_bytes(render_report(facts).encode("utf-8", "replace"))
     temp.replace(path)
     return path
 

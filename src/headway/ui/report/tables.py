@@ -51,7 +51,8 @@ def compare_plan(facts: Facts) -> list[tuple[Markup, str, str]]:
     rows.append(("attempts", "1", count(state.attempts)))
     forecast = plan.get("forecast") or {}
     step_s = number_or_none(forecast.get("step_s"))
-    took_s = float(np.nanmedian(steps.own_s)) if steps is not None and np.isfinite(steps.own_s).any() else None
+    own_s = steps.own_s[steps.weight > 0] if steps is not None else np.zeros(0)
+    took_s = float(np.nanmedian(own_s)) if np.isfinite(own_s).any() else None
     rows.append(("step-time", duration(step_s), graded(duration(took_s), step_s, took_s)))
     whole_s = step_s * plan["total_steps"] if step_s is not None and plan.get("total_steps") else None
     rows.append(("wall", duration(whole_s), duration(facts.wall_s)))
@@ -258,4 +259,7 @@ def describe_command(facts: Facts) -> dict[str, str]:
 
 def when(unix: float | None) -> str:
     """Return a time of day where the report is written."""
-    return "n/a" if unix is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(unix))
+    try:
+        return "n/a" if unix is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(unix))
+    except (OverflowError, ValueError, OSError):  # a time that no calendar has
+        return "n/a"

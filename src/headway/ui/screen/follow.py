@@ -14,6 +14,7 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 
 from headway.telemetry import RunDir
+from headway.ui.console_safe import make_console
 from headway.ui.screen.watch import View, look, render
 
 _SHOW, _HIDE = b"\x1b[?25h", b"\x1b[?25l"
@@ -30,7 +31,7 @@ class _EndedBySignal(BaseException):
 
 def show(content: RenderableType, plain_width: int = 200) -> None:
     """Print one thing; where there is no terminal, lines may be `plain_width` long."""
-    console = Console(highlight=False, markup=False, emoji=False)
+    console = make_console()
     if not console.is_terminal:
         console.width = plain_width
     console.print(content)
@@ -49,7 +50,7 @@ def follow(run: RunDir, emit: Callable[[View], None] | None, every_s: float) -> 
 
 
 def _follow_live(run: RunDir, every_s: float) -> None:
-    console = Console(highlight=False, markup=False, emoji=False)
+    console = make_console()
     try:
         with (
             _cursor_kept(console),

@@ -1,0 +1,30 @@
+"""The hidden command behind the end of a run: learn from it and write its report, in a process of its own."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import click
+
+from headway.cli.go import learn_from
+from headway.cli.shape import argument, command, echo_json
+from headway.errors import UsageError
+from headway.telemetry import RunDir
+from headway.ui.report import find_gains, gather, write_facts
+
+
+@command("conclude", help="report/help", hidden=True)
+@argument("root", type=click.Path(exists=True, path_type=Path))
+def conclude(root: Path) -> None:
+    """Print how the best measure compares with each baseline."""
+    run = RunDir(root)
+    facts = gather(run)
+    write_facts(facts, run.report)
+    gains = [one for one in find_gains(facts) if math.isfinite(one.share)]
+    told = [{"baseline": one.name, "value": one.baseline.value, "share": one.share} for one in gains]
+    echo_json({"schema": "conclude/1", "gains": told})
+    try:
+        learn_from(run)
+    except UsageError as err:  # a record that is damaged: the report is written, and the next plan knows no more
+        click.echo(err.text(), err=True)
