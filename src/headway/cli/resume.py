@@ -149,7 +149,8 @@ def _resume(run: RunDir, lease: Lease, asked: _Asked, *, is_detached: bool) -> i
         lease.prove()
         _record_changes(run, decided, from_scratch=asked.from_scratch)
         write_decisions(run, decided.loaded, decided.machine, decided.plan)
-        console.print(say("console/run-resumed", run=run.root, step=decided.done.step), style="dim")
+        code = "console/run-resumed" if decided.done.step else "console/run-restarted"
+        console.print(say(code, run=run.root, step=decided.done.step), style="dim")
         if nursery is None:
             return detach_run(run, lease)
         return supervise(run, nursery, sys.stderr, lease=lease)
@@ -177,9 +178,9 @@ def _decide(
     if step is not None and step not in saved:
         known = ", ".join(map(str, saved)) or "n/a"
         raise UsageError("cli/no-such-step", run=run.name, step=step, known=known)
-    checkpoint, done = _standing(run, saved, asked)
     loaded = reload(run, asked.words)
     _refuse_fixed(run, loaded)
+    checkpoint, done = _standing(run, saved, asked)
     if begin is not None:
         begin(loaded)
     prepare_data(loaded, console)

@@ -19,7 +19,7 @@ Example:
   headway run torchrun --nproc_per_node=2 train.py --epochs 3
   headway run --gpus 2 --restarts 3 torchrun train.py
   headway run bash train.sh
-  headway run 'LR=${LR:-0.1} python train.py > out.log 2>&1'
+  headway run 'LR=$LR python train.py > out.log 2>&1'
   headway run launch.yaml    (written by headway adopt … --to launch.yaml)""",
         zh="""在监控下运行任意启动命令：指出最先的故障，返回真实退出码，不留孤儿进程。
 
@@ -34,7 +34,7 @@ SIGUSR1、SIGUSR2 和 SIGHUP 转发给会处理它们的进程，训练继续。
   headway run torchrun --nproc_per_node=2 train.py --epochs 3
   headway run --gpus 2 --restarts 3 torchrun train.py
   headway run bash train.sh
-  headway run 'LR=${LR:-0.1} python train.py > out.log 2>&1'
+  headway run 'LR=$LR python train.py > out.log 2>&1'
   headway run launch.yaml    （由 headway adopt … --to launch.yaml 写出）""",
     ),
     "run/option-gpus": Text(

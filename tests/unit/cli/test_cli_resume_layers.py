@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from fakes.machines import machine
@@ -19,6 +21,11 @@ STARTS = (
 )
 DECIDED = ("world_size", "micro_batch", "accumulation", "batch_samples", "total_samples", "total_steps", "lr_factor")
 DECIDED = (*DECIDED, "warmup_samples", "precision", "strategy", "workers", "warnings")
+
+
+@pytest.fixture(autouse=True)
+def trusted(monkeypatch):
+    monkeypatch.setenv("HEADWAY_TRUST", str(Path("tests/fakes/tiny").resolve()))
 
 
 def store(place, loaded):

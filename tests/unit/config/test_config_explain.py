@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from ruamel.yaml import YAML
 
 import headway.cli.config as commands
+import headway.cli.consent as consent
 from headway.config import explain, load_config, schema_json
 from headway.errors import ConfigError
 from headway.messages import set_language
@@ -20,7 +21,8 @@ from headway.recipes import RECIPES, find_recipe
 @pytest.fixture
 def run(monkeypatch, write, recipe):
     """Run `headway config …` with the toy recipe in an empty folder."""
-    monkeypatch.setattr(commands, "find_recipe", lambda name: recipe)
+    for place in (commands, consent):
+        monkeypatch.setattr(place, "find_recipe", lambda name: recipe)
 
     def run_words(*given: str):
         return CliRunner().invoke(commands.config, list(given), catch_exceptions=False)
