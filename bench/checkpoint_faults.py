@@ -39,7 +39,7 @@ from fakes.disks import (  # noqa: E402
     start_step,
 )
 from headway.checkpoint import find_resumable  # noqa: E402
-from headway.checkpoint.state import Saver, split_replicated  # noqa: E402
+from headway.checkpoint.torch_state import Saver, split_replicated  # noqa: E402
 
 
 def count_flips(root: Path, num: int, chance: random.Random) -> int:

@@ -1,7 +1,7 @@
 """The ranks of a life in `run_lives.py` without a supervisor: forked from this process, struck at an exact place.
 
 The command itself is the real one, up to the moment at which it would supervise: it reads, decides, takes the lease and
-writes. The ranks run the real worker. In between stands `Attempts`, which does what the supervisor does for a run in
+writes. The ranks run the real entry. In between stands `Attempts`, which does what the supervisor does for a run in
 peace: it keeps the ranks' events, starts them again after a kill, and says how the run ended.
 """
 
@@ -21,8 +21,9 @@ from typing import Any
 from headway.checkpoint import verify
 from headway.cli import resume, train
 from headway.cli.main import main as headway
-from headway.engine import loop, worker
-from headway.engine.run import Run
+from headway.engine import loop
+from headway.engine import rank as entry
+from headway.engine.rank_state import Run
 from headway.launch import Lease, die_with_parent
 from headway.machine import inspect_machine
 from headway.telemetry import EventLog, RunDir, read_json
@@ -163,7 +164,7 @@ def _fork(run: RunDir, rank: int, attempt: int, listener: socket.socket, reports
             _arm(strike, rank, world)
         order = {"run_dir": str(run.root.absolute()), "rank": rank, "local_rank": rank, "world_size": world}
         order |= {"attempt": attempt, "master_port": port, "lang": "en", "report_fd": fd}
-        code = worker.main({**order, "listen_fd": listener.detach()})
+        code = entry.main({**order, "listen_fd": listener.detach()})
     finally:
         os._exit(code)
 
@@ -199,13 +200,13 @@ def _arm(strike: Strike, rank: int, world: int) -> None:
             runs[0].reporter.event({"kind": "struck", "where": "step"})
         return is_due
 
-    def prepare(order: dict[str, Any], reporter: Any, plain: Callable[..., Run] = worker.prepare) -> Run:
+    def prepare(order: dict[str, Any], reporter: Any, plain: Callable[..., Run] = entry.prepare) -> Run:
         runs.append(plain(order, reporter))
         if strike.kind in ("stop", "term"):
             runs[0].is_stop_wanted = is_stop_wanted
         return runs[0]
 
-    worker.prepare = prepare
+    entry.prepare = prepare
     if strike.kind in ("stop", "term"):
         return
     around("take_step", before="data", after="optimizer")

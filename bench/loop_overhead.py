@@ -26,10 +26,10 @@ import torch.nn.functional as F
 sys.path.insert(0, str(Path(__file__).parent))
 from headway.config import load_config
 from headway.engine.loop import take_step
-from headway.engine.report import Reporter
-from headway.engine.worker import prepare
+from headway.engine.rank import prepare
+from headway.engine.reporter import Reporter
 from headway.machine import inspect_machine
-from headway.plan import make_plan
+from headway.planner import make_plan
 from headway.recipes import find_recipe
 from headway.telemetry import new_run_dir, write_json
 from loop_peers import TimedLoop, find, timed

@@ -20,7 +20,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headway.plan.roofline import scale_step
+from headway.planner.roofline import scale_step
 from plan_asked import score_rows
 from plan_rows import GIB, InexpressibleError, Question, Row, ask, measured_bytes
 from plan_speed import ask_speed, find_card

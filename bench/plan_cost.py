@@ -25,7 +25,7 @@ from pathlib import Path
 
 from headway.config import load_config
 from headway.machine import find_machine
-from headway.plan import know_model, look_ahead, make_plan
+from headway.planner import know_model, look_ahead, make_plan
 from headway.recipes import find_recipe
 
 SHAPE = (

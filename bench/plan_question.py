@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from headway.plan.convnet import Tape
-from headway.plan.decoder import Decoder
-from headway.plan.known import find_decoder, nanochat
-from headway.plan.memory import MemoryForecast, weigh_decoder
-from headway.plan.work import Work
+from headway.planner.memory import MemoryForecast, weigh_decoder
+from headway.planner.models.convnet import Tape
+from headway.planner.models.decoder import Decoder
+from headway.planner.models.known import find_decoder, nanochat
+from headway.planner.step import Work
 
 GIB = 1 << 30
 Row = dict[str, Any]

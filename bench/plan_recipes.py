@@ -106,7 +106,7 @@ def answer(question: dict) -> dict:
 
     from headway.config import load_config
     from headway.machine import inspect_machine
-    from headway.plan import make_plan
+    from headway.planner import make_plan
     from headway.recipes import find_recipe
 
     torch.set_num_threads(1)
@@ -122,7 +122,7 @@ def answer(question: dict) -> dict:
     }
     began = time.monotonic()
     if question["do"] == "trace":
-        from headway.engine.trace import answer as trace
+        from headway.trace.recipe import answer as trace
 
         found = trace({"job": stored, "micro_batches": [question["micro_batch"]]})
         if "traces" not in found:
@@ -140,9 +140,9 @@ def real_peak(stored: dict, micro_batch: int) -> int:
     from headway.engine.optim import make_optimizers
     from headway.engine.parallel import Ranks
     from headway.engine.precision import Precision
-    from headway.engine.trace import set_train_mode
-    from headway.engine.worker import build_model, load_task
-    from headway.plan import Plan
+    from headway.engine.rank import build_model, load_task
+    from headway.planner import Plan
+    from headway.trace.recipe import set_train_mode
 
     config, task = load_task(stored)
     plan = replace(Plan.from_json(stored["plan"]), strategy="single", world_size=1)

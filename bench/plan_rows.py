@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headway.machine.models import find_model
-from headway.plan.decoder import Decoder
-from headway.plan.work import Work
+from headway.machine.cards import find_model
+from headway.planner.models.decoder import Decoder
+from headway.planner.step import Work
 from plan_question import GIB, InexpressibleError, Question, Row, batch_of, question_of, shape_of
 from plan_rows_finetune import ask_litgpt, ask_torchtune
 from plan_rows_peft import ask_peft

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from headway.plan.convnet import Map, Norm, Tape
-from headway.plan.vision import detect as parts
-from headway.plan.vision.darknet import YOLOX, add_yolo_v3, walk_darknet
-from headway.plan.vision.hrnet import HRNet
-from headway.plan.vision.query import add_mask_queries
-from headway.plan.vision.regnet import REGNETX
-from headway.plan.vision.resnet import ResNet
-from headway.plan.vision.segment import summed
-from headway.plan.vision.transformer import CONVNEXT, PVT, SWIN
-from headway.plan.work import Work
+from headway.planner.models.convnet import Map, Norm, Tape
+from headway.planner.models.vision import detect as parts
+from headway.planner.models.vision.darknet import YOLOX, add_yolo_v3, walk_darknet
+from headway.planner.models.vision.hrnet import HRNet
+from headway.planner.models.vision.query import add_mask_queries
+from headway.planner.models.vision.regnet import REGNETX
+from headway.planner.models.vision.resnet import ResNet
+from headway.planner.models.vision.segment import summed
+from headway.planner.models.vision.transformer import CONVNEXT, PVT, SWIN
+from headway.planner.step import Work
 from plan_rows import InexpressibleError, Row
 
 TWO_STAGE = re.compile(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from headway.plan.decoder import Decoder
-from headway.plan.memory import weigh_loading
-from headway.plan.public import BITSANDBYTES, NF4
-from headway.plan.work import Adapter, Work
+from headway.planner.memory import weigh_loading
+from headway.planner.models.decoder import Decoder
+from headway.planner.models.public import BITSANDBYTES, NF4
+from headway.planner.step import Adapter, Work
 from plan_question import InexpressibleError, Question, Row, batch_of, question_of
 
 NF4_SINGLE = 0.5 + 4 / 64

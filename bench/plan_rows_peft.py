@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from headway.plan.decoder import Decoder
-from headway.plan.work import Adapter, Work
+from headway.planner.models.decoder import Decoder
+from headway.planner.step import Adapter, Work
 from plan_question import InexpressibleError, Question, Row, batch_of, question_of
 
 LONGEST = 0.77

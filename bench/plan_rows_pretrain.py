@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from headway.plan.decoder import Decoder
-from headway.plan.known import nanochat
-from headway.plan.memory import add_held, weigh_validation
-from headway.plan.work import Work
+from headway.planner.memory import add_held, weigh_validation
+from headway.planner.models.decoder import Decoder
+from headway.planner.models.known import nanochat
+from headway.planner.step import Work
 from plan_question import InexpressibleError, Question, Row, batch_of, depth_of, question_of
 
 

@@ -6,15 +6,15 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from headway.plan.convnet import Map, Tape, concat, fresh
-from headway.plan.vision import segment as heads
-from headway.plan.vision.detect import add_pyramid
-from headway.plan.vision.hrnet import HRNet, walk_unet
-from headway.plan.vision.mobile import walk_mobile_v2, walk_mobile_v3
-from headway.plan.vision.query import add_mask_queries
-from headway.plan.vision.resnet import ResNet
-from headway.plan.vision.transformer import CONVNEXT, MIT, POOLFORMER, PVT, SWIN, TWINS, VITS, look, perceive
-from headway.plan.work import Work
+from headway.planner.models.convnet import Map, Tape, concat, fresh
+from headway.planner.models.vision import segment as heads
+from headway.planner.models.vision.detect import add_pyramid
+from headway.planner.models.vision.hrnet import HRNet, walk_unet
+from headway.planner.models.vision.mobile import walk_mobile_v2, walk_mobile_v3
+from headway.planner.models.vision.query import add_mask_queries
+from headway.planner.models.vision.resnet import ResNet
+from headway.planner.models.vision.transformer import CONVNEXT, MIT, POOLFORMER, PVT, SWIN, TWINS, VITS, look, perceive
+from headway.planner.step import Work
 from plan_rows import InexpressibleError, Row
 
 CLASSES = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from headway.plan.convnet import Tape
-from headway.plan.vision import walk_classifier
+from headway.planner.models.convnet import Tape
+from headway.planner.models.vision import walk_classifier
 from plan_rows import InexpressibleError, Row
 
 SAME = 0.04

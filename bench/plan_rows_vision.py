@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from headway.plan.convnet import Tape, weigh_convnet
-from headway.plan.known import find_vit, vit
-from headway.plan.memory import weigh_decoder
-from headway.plan.vision import ResNet, add_ssd
-from headway.plan.work import Work
+from headway.planner.memory import weigh_decoder
+from headway.planner.models.convnet import Tape, weigh_convnet
+from headway.planner.models.known import find_vit, vit
+from headway.planner.models.vision import ResNet, add_ssd
+from headway.planner.step import Work
 from plan_rows import InexpressibleError, Question, Row
 from plan_rows_detect import alter_detector, walk_detector
 from plan_rows_segment import alter_segmenter, walk_segmenter

@@ -60,7 +60,7 @@ def main() -> None:
 
 def compare(name: str, words: str, args: list[str]) -> float:
     """Trace in one process, train in another; return by how much the trace is off."""
-    from headway.plan import ask_script
+    from headway.planner import ask_script
 
     script = str(SCRIPTS / f"{name}.py")
     found = ask_script(entry=script, kind="script", args=args, python=sys.executable)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from headway.machine.models import find_model
-from headway.plan.decoder import Decoder
-from headway.plan.forecast import as_card
-from headway.plan.roofline import Card, Number, SpeedForecast, time_convnet, time_decoder
-from headway.plan.work import Work
+from headway.machine.cards import find_model
+from headway.planner.forecast import as_card
+from headway.planner.models.decoder import Decoder
+from headway.planner.roofline import Card, Number, SpeedForecast, time_convnet, time_decoder
+from headway.planner.step import Work
 from plan_question import batch_of
 from plan_rows import InexpressibleError, Question, Row, ask
 
@@ -141,6 +141,6 @@ def _encoder(row: Row) -> Question:
         flash=False,
         accumulation=row.get("grad_accum", 1),
     )
-    from headway.plan.memory import weigh_decoder
+    from headway.planner.memory import weigh_decoder
 
     return Question(forecast=weigh_decoder(shape, work), family="encoder", shape=shape, work=work, params=shape.params)

@@ -28,11 +28,11 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from headway.config import load_config
 from headway.engine.loop import take_step
-from headway.engine.report import Reporter
-from headway.engine.run import Run
-from headway.engine.worker import prepare
+from headway.engine.rank import prepare
+from headway.engine.rank_state import Run
+from headway.engine.reporter import Reporter
 from headway.machine import inspect_machine
-from headway.plan import make_plan
+from headway.planner import make_plan
 from headway.recipes import RECIPES, find_recipe
 from headway.telemetry import RunDir, new_run_dir, read_metrics, write_json
 

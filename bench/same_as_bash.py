@@ -4,8 +4,9 @@
 
 Each line is run by bash and by Headway in equal folders. Every program in it is a probe that writes down its argv,
 environment, working directory and input; files written and the exit code are compared too. Most lines go through
-Headway's own decision and its own last step (`launch/exec.py`, in a fork), without a supervisor in between; `--real`
-lines through the whole command. `--torchrun` lines compare the ranks of Headway with those of torch's own torchrun.
+Headway's own decision and its own last step (`launch/foreign/exec.py`, in a fork), without a supervisor in between;
+`--real` lines through the whole command. `--torchrun` lines compare the ranks of Headway with those of torch's own
+torchrun.
 
 The last line is JSON: `lines`, `same`, `refused_clearly`, `different`. Exit code 1 if anything differs.
 """
@@ -32,9 +33,9 @@ from headway.adopt import check, understand, write_clean
 from headway.cli.run import _decide, _set_environment
 from headway.cli.run_line import read_line
 from headway.errors import HeadwayError
-from headway.hook import HOOK_SITE
 from headway.launch import Claims
-from headway.launch.exec import main as become
+from headway.launch.foreign.exec import main as become
+from headway.launch.hook import HOOK_SITE
 from headway.launch.job import Job
 from headway.telemetry import RunDir, write_json
 from same_as_bash_lines import LAUNCHERS, WRAPPERS, Line, make_lines

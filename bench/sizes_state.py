@@ -19,7 +19,7 @@ import torch
 from blake3 import blake3
 
 from headway.checkpoint import find_resumable
-from headway.checkpoint.state import Piece, Saver, restore, split_replicated
+from headway.checkpoint.torch_state import Piece, Saver, restore, split_replicated
 
 _WIDTH = 256
 _BIG_GB = 2.3

@@ -23,7 +23,7 @@ from pathlib import Path
 from headway.config import LoadedConfig, load_config
 from headway.launch import start_nursery
 from headway.machine import MachineReport, inspect_machine
-from headway.plan import Plan, expect, make_plan
+from headway.planner import Plan, expect, make_plan
 from headway.recipes import find_recipe
 from headway.tune import Effort, Prober, remember_probe, settings_of
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from headway.config import load_config
 from headway.launch import start_nursery
 from headway.machine import inspect_machine
-from headway.plan import make_plan
+from headway.planner import make_plan
 from headway.recipes import find_recipe
 from headway.tune import ENTRY, KEYS, Effort, Probe, Prober, Question, Settings, tune
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from headway.config import LoadedConfig, load_config
 from headway.errors import HeadwayError, PlanError
 from headway.machine import MachineReport, find_machine
-from headway.plan import Forecast, Model, Plan, find_card, foresee, make_plan, speed_up, study_model, tracing
+from headway.planner import Forecast, Model, Plan, find_card, foresee, make_plan, recipe_trace, speed_up, study_model
 from headway.recipes import find_recipe
 from headway.units import duration, short, size
 
@@ -214,7 +214,7 @@ def main() -> int:
     given = parser.parse_args()
     if given.kept:
         _ONLY_KEPT.append(True)
-    tracing.TIMEOUT_S = 1200.0  # published sizes, perhaps on a busy machine
+    recipe_trace.TIMEOUT_S = 1200.0  # published sizes, perhaps on a busy machine
     rows = []
     for row in list_rows():
         sys.stderr.write(" | ".join(row) + "\n")

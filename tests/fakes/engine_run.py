@@ -10,11 +10,11 @@ from safetensors import safe_open
 
 from headway.checkpoint import find_resumable
 from headway.config import load_config
-from headway.engine.report import Reporter
-from headway.engine.run import Run
-from headway.engine.worker import prepare
+from headway.engine.rank import prepare
+from headway.engine.rank_state import Run
+from headway.engine.reporter import Reporter
 from headway.machine import inspect_machine
-from headway.plan import make_plan
+from headway.planner import make_plan
 from headway.recipes import find_recipe
 from headway.telemetry import RunDir, write_json
 

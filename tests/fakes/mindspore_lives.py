@@ -21,10 +21,10 @@ class Killed(BaseException):
 def make_run(place: Path, *words: str, attempt: int = 1):
     """Return a single rank that stands where the run directory says."""
     from headway.config import load_config
-    from headway.engine.mindspore import worker
-    from headway.engine.report import Reporter
+    from headway.engine.mindspore import rank
+    from headway.engine.reporter import Reporter
     from headway.machine import inspect_machine
-    from headway.plan import make_plan
+    from headway.planner import make_plan
     from headway.recipes import find_recipe
     from headway.telemetry import HeartbeatWriter, RunDir, write_json
 
@@ -39,8 +39,8 @@ def make_run(place: Path, *words: str, attempt: int = 1):
     fd = os.open(place / "reports", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     job = {"run_dir": str(place), "rank": 0, "local_rank": 0, "world_size": 1, "attempt": attempt, "lang": "en"}
     beat = HeartbeatWriter(run.heartbeat(0), attempt)
-    made = worker.prepare({**job, "report_fd": fd, "listen_fd": None, "master_port": 0}, Reporter(fd), beat)
-    worker.set_up = lambda *settings, **more: "CPU"  # MindSpore takes its settings once a process
+    made = rank.prepare({**job, "report_fd": fd, "listen_fd": None, "master_port": 0}, Reporter(fd), beat)
+    rank.set_up = lambda *settings, **more: "CPU"  # MindSpore takes its settings once a process
     return made
 
 
@@ -189,7 +189,7 @@ def guarded(place: Path) -> dict:
 def blamed(place: Path) -> dict:
     """Look for the culprit among two ranks, of which the second has it."""
     from headway.engine.mindspore import guard, loop
-    from headway.engine.mindspore.run import Loaded
+    from headway.engine.mindspore.rank_state import Loaded
 
     class Two:
         """One of two ranks, with what the other has sent."""
@@ -214,8 +214,8 @@ def shared(place: Path) -> dict:
     """Validate and save as rank 1 of two, to which rank 0 sends statistics of one."""
     from headway.checkpoint import list_checkpoints, read_manifest
     from headway.engine.mindspore import loop
-    from headway.engine.mindspore.arrays import read_arrays
-    from headway.engine.mindspore.run import save
+    from headway.engine.mindspore.checkpoint_arrays import read_arrays
+    from headway.engine.mindspore.rank_state import save
 
     class Second:
         """Rank 1 of two."""

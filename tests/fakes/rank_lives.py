@@ -14,12 +14,12 @@ import torch.distributed as dist
 
 from fakes.engine_run import make_job, reports
 from fakes.ranks import run_ranks
-from headway.engine import worker
+from headway.engine import rank
 from headway.engine.loop import train
 from headway.engine.order import Order
 from headway.engine.parallel import Ranks
-from headway.engine.report import Reporter
-from headway.engine.run import Run
+from headway.engine.rank_state import Run
+from headway.engine.reporter import Reporter
 from headway.engine.task import Loss
 from headway.telemetry import RunDir, read_metrics
 
@@ -80,9 +80,9 @@ def open_run(ranks: Ranks, life: Life) -> Run:
     if ranks.world_size > 1:
         dist.barrier()
     fd = os.open(place / "reports" if ranks.rank == 0 else os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    worker.join = lambda job, device, backend: ranks
+    rank.join = lambda job, device, backend: ranks
     job = {"rank": ranks.rank, "local_rank": ranks.rank, "world_size": ranks.world_size, "attempt": life.attempt}
-    run = worker.prepare({**job, "run_dir": life.place, "report_fd": fd, "lang": "en"}, Reporter(fd))
+    run = rank.prepare({**job, "run_dir": life.place, "report_fd": fd, "lang": "en"}, Reporter(fd))
     if life.poison:
         poison(run, life)
     if life.stop_at:

@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from headway.plan.record import Plan, PlanRow
+from headway.planner.record import Plan, PlanRow
 from headway.telemetry import EventLog, HeartbeatWriter, MetricsWriter, RunDir, make_lease, write_json
 
 START_T = 1_760_000_000.0

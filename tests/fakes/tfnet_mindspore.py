@@ -27,7 +27,7 @@ def load(place: Path, root: str, words: list[str]):
     """Write a job for these words; return the config."""
     from headway.config import load_config
     from headway.machine import inspect_machine
-    from headway.plan import make_plan
+    from headway.planner import make_plan
     from headway.recipes import find_recipe
     from headway.telemetry import RunDir, write_json
 
@@ -43,7 +43,7 @@ def load(place: Path, root: str, words: list[str]):
 
 def train(place: Path, root: str, words: list[str]) -> dict:
     """Train one rank to its end by the worker's own entry."""
-    from headway.engine.mindspore.worker import main
+    from headway.engine.mindspore.rank import main
 
     load(place, root, words)
     fd = os.open(place / "reports", os.O_WRONLY | os.O_CREAT | os.O_APPEND)

@@ -6,7 +6,7 @@ import torch
 
 from fakes.disks import Keep
 from headway.checkpoint import export_pt
-from headway.checkpoint.state import Saver, split_replicated
+from headway.checkpoint.torch_state import Saver, split_replicated
 
 
 def test_the_guides_files_load_with_weights_only(tmp_path):

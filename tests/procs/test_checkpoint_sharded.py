@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from fakes.disks import Keep
 from fakes.ranks import run_ranks
 from headway.checkpoint import find_resumable
-from headway.checkpoint.state import Saver, pieces_of_tensor, restore, split_replicated
+from headway.checkpoint.torch_state import Saver, pieces_of_tensor, restore, split_replicated
 
 
 def make_model(seed: int) -> nn.Module:

@@ -14,7 +14,7 @@ import torch
 
 from fakes.rank_lives import Life, live_on
 from headway.checkpoint import find_resumable, read_manifest
-from headway.engine import offline
+from headway.engine import trained
 from headway.engine.order import Order, expected_ledger
 
 pytestmark = pytest.mark.timeout(900)
@@ -128,7 +128,7 @@ def test_four_ranks_resume_their_statistics_exactly(four):
 def test_a_validation_is_what_eval_finds_in_its_checkpoint(place, four):
     before = torch.get_num_threads()
     try:
-        found = offline._answer({"run_dir": str(place / "peace"), "do": "eval"})
+        found = trained._answer({"run_dir": str(place / "peace"), "do": "eval"})
     finally:
         torch.set_num_threads(before)
     assert found["step"] == 8

@@ -11,9 +11,9 @@ from functools import partial
 
 import pytest
 
-import headway.launch.undertaker as undertaker_module
+import headway.launch.sweeper as undertaker_module
 from headway.launch.processes import tagged
-from headway.launch.undertaker import Undertaker
+from headway.launch.sweeper import Undertaker
 
 JOB = """
 import os, subprocess, sys, time

@@ -14,8 +14,8 @@ from command import clean_env, processes_of, wait_until
 from headway.cli.script_line import read_script
 from headway.errors import PlanError
 from headway.machine import Gpu
-from headway.plan import ScriptTrace, ask_script, trace_script
-from headway.plan import script as script_module
+from headway.planner import ScriptTrace, ask_script, trace_script
+from headway.planner import script_trace as script_module
 
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 GPU = Gpu(index=0, physical=0, name="NVIDIA GeForce RTX 4090", total_bytes=24 << 30, capability=(8, 9))
@@ -338,7 +338,7 @@ def test_a_killed_plan_takes_the_script_with_it(write, tmp_path):
     asker = subprocess.Popen(line, cwd=tmp_path, env=clean_env(tmp_path))
 
     def is_traced() -> bool:
-        return any("headway.engine.script" in one for one in processes_of(tmp_path))
+        return any("headway.trace.script" in one for one in processes_of(tmp_path))
 
     try:
         wait_until(is_traced)

@@ -20,12 +20,12 @@ from headway.engine.ema import Ema
 from headway.engine.optim import make_optimizers
 from headway.engine.parallel import Ranks
 from headway.engine.precision import Precision
-from headway.engine.trace import trace_step
-from headway.engine.worker import build_model, load_task
-from headway.plan import Plan, foresee, make_plan, study_model
-from headway.plan.tracing import Trace, stretch, weigh_trace
+from headway.engine.rank import build_model, load_task
+from headway.planner import Plan, foresee, make_plan, study_model
+from headway.planner.recipe_trace import Trace, stretch, weigh_trace
 from headway.recipes import find_recipe
 from headway.recipes.rdt.advice import weigh
+from headway.trace.recipe import trace_step
 
 
 def job(*words: str) -> dict:
@@ -78,7 +78,7 @@ def test_the_child_answers_a_question_and_needs_no_memory_for_a_large_model():
     stored = job("task.depth=8", "task.aspect=128", "task.max_seq_len=2048", "task.vocab_size=65536")
     question = json.dumps({"job": stored, "micro_batches": [1, 2], "asker": os.getpid()})
     done = subprocess.run(
-        [sys.executable, "-m", "headway.engine.trace"], input=question, capture_output=True, text=True, check=True
+        [sys.executable, "-m", "headway.trace.recipe"], input=question, capture_output=True, text=True, check=True
     )
     low, high = json.loads(done.stdout)["traces"]
     assert low["params"] > 2e8
@@ -92,7 +92,7 @@ def test_the_child_says_why_it_cannot(tmp_path):
     stored["recipe"] = "no-such-recipe"
     question = json.dumps({"job": stored, "micro_batches": [1, 2], "asker": os.getpid()})
     done = subprocess.run(
-        [sys.executable, "-m", "headway.engine.trace"], input=question, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "headway.trace.recipe"], input=question, capture_output=True, text=True, check=False
     )
     assert json.loads(done.stdout)["trouble"] == "recipes/unknown"
 

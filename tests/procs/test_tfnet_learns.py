@@ -10,12 +10,12 @@ import torch
 from fakes.engine_run import read_tensors, reports
 from fakes.tfnet_set import SMALL, write_small
 from headway.config import load_config
-from headway.engine import offline
+from headway.engine import trained
 from headway.engine.loop import train
-from headway.engine.report import Reporter
-from headway.engine.worker import prepare
+from headway.engine.rank import prepare
+from headway.engine.reporter import Reporter
 from headway.machine import inspect_machine
-from headway.plan import make_plan
+from headway.planner import make_plan
 from headway.recipes import find_recipe
 from headway.recipes.tfnet import data
 from headway.telemetry import RunDir, write_json
@@ -71,5 +71,5 @@ def test_weights_are_refused_where_the_words_have_other_numbers(tmp_path, monkey
     labels.write_text(labels.read_text(encoding="utf-8").replace("罕见", "常见"), encoding="utf-8")
     request = {"do": "eval", "run_dir": str(tmp_path / "run"), "lang": "en"}
     monkeypatch.setattr(sys, "argv", ["offline", json.dumps(request)])
-    offline.main()
+    trained.main()
     assert json.loads(capsys.readouterr().out.strip().splitlines()[-1])["error"]["code"] == "tfnet/vocabulary"

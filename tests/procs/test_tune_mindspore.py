@@ -11,7 +11,7 @@ from fakes.tfnet_set import SMALL, write_small
 from headway.config import load_config
 from headway.launch import start_nursery
 from headway.machine import inspect_machine
-from headway.plan import make_plan
+from headway.planner import make_plan
 from headway.recipes import find_recipe
 from headway.tune import MINDSPORE_ENTRY, Effort, Question, tune
 
@@ -61,7 +61,7 @@ def test_a_search_times_mindspores_steps_and_leaves_nothing_behind(tmp_path, mon
     assert question.space().values["compile"] == (False,)
 
     def nursery():
-        return start_nursery(PYTHON, ["headway.engine.mindspore.timing"], MINDSPORE_ENTRY)
+        return start_nursery(PYTHON, ["headway.engine.mindspore.timed_steps"], MINDSPORE_ENTRY)
 
     found, _ = tune(question, start_nursery=nursery, watcher=Silent())
     assert [probe.settings.micro_batch for probe in found.probes] == [1, 2]

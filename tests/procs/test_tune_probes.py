@@ -15,7 +15,7 @@ from headway.config import load_config
 from headway.errors import PlanError
 from headway.launch import start_nursery
 from headway.machine import inspect_machine
-from headway.plan import expect, fingerprint, make_plan, recall
+from headway.planner import expect, fingerprint, make_plan, recall
 from headway.recipes import find_recipe
 from headway.tune import ENTRY, Effort, Probe, Prober, Question, probe_plan, settings_of, tune
 

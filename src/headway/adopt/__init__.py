@@ -8,8 +8,8 @@ from headway.adopt.clean import write_clean
 from headway.adopt.elastic import Elastic, read_elastic
 from headway.adopt.exact import find_command, stay_in_front
 from headway.adopt.finding import Finding, Verdict
-from headway.adopt.guide import Guide, is_guide, read_guide
 from headway.adopt.lint import check, parse_version
+from headway.adopt.markdown import Guide, is_guide, read_guide
 from headway.adopt.record import LAUNCHERS, Entry, Launch, Meaning, Setting
 from headway.adopt.reread import read_bash, read_clean
 from headway.adopt.secrets import hide_secrets

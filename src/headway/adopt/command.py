@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from headway.adopt.expand import Said
 from headway.adopt.options import Options
+from headway.adopt.shell.expand import Said
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

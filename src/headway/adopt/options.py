@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from headway.adopt.expand import Said
+from headway.adopt.shell.expand import Said
 
 _PLACEHOLDER = re.compile(r"[<\[{].*[>\]}]|\.\.\.|…")
 _OPTIONAL = re.compile(

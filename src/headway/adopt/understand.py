@@ -13,8 +13,8 @@ from headway.adopt.options import is_placeholder
 from headway.adopt.record import Entry, Launch, Meaning
 from headway.adopt.reread import read_bash, read_clean
 from headway.adopt.sbatch import read_header, variables_of
+from headway.adopt.shell.follow import walk
 from headway.adopt.tidy import tidy
-from headway.adopt.walk import walk
 from headway.errors import UsageError
 
 MAX_TEXT_BYTES = 64 * 1024

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from headway.adopt.command import Command
-from headway.adopt.expand import Said
 from headway.adopt.options import Flags, Options, flags, is_dots, read_options
 from headway.adopt.sbatch import LONG_NAMES, read_header
+from headway.adopt.shell.expand import Said
 
 _MAX_LAYERS = 12
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")

@@ -1,7 +1,8 @@
 """Keep and restore: a run's state as verified files, found again after any fault.
 
 In: tensors as pieces of global tensors, and what the loop says about the step. Out: `checkpoints/step-N/`, a manifest
-and shards that were fsynced, renamed into place and read back. The half that needs torch is `checkpoint/state.py`.
+and shards that were fsynced, renamed into place and read back. The half that needs torch is
+`checkpoint/torch_state.py`.
 """
 
 from headway.checkpoint.commit import mark_for

@@ -26,7 +26,7 @@ from headway.adopt import (
     understand,
     write_clean,
 )
-from headway.cli.shape import command, echo_json, option
+from headway.cli.bilingual import command, echo_json, option
 from headway.config.files import read_file
 from headway.errors import UsageError
 from headway.messages import say

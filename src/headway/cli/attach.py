@@ -8,12 +8,12 @@ from pathlib import Path
 
 import click
 
-from headway.cli.shape import command, option
+from headway.cli.bilingual import command, option
 from headway.errors import UsageError
 from headway.launch import request_stop
 from headway.messages import say
 from headway.telemetry import ENDED, RunDir, find_run, is_supervised, run_state
-from headway.ui.screen import follow, one_line
+from headway.ui.terminal import follow, one_line
 
 _POLL_S = 0.1
 

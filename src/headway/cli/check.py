@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from headway.cli.bilingual import command, echo_json, option
 from headway.cli.cpu import cpu_of, look_at_cpu
-from headway.cli.shape import command, echo_json, option
 from headway.cli.source import load_words
 from headway.config import LoadedConfig, Recipe, RunConfig
 from headway.errors import CheckError

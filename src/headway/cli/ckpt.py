@@ -30,7 +30,7 @@ from headway.checkpoint import (
     sweep,
     verify_checkpoint,
 )
-from headway.cli.shape import echo_json, group, option
+from headway.cli.bilingual import echo_json, group, option
 from headway.config import SaveConfig
 from headway.errors import CheckpointError, UsageError
 from headway.messages import say

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from headway.cli.shape import command, echo_json, option
+from headway.cli.bilingual import command, echo_json, option
 from headway.errors import UsageError
 from headway.telemetry import find_run
 from headway.ui.compare import compare_runs, find_siblings
-from headway.ui.screen import render_compared, show
+from headway.ui.terminal import render_compared, show
 
 
 @command("compare", help="ui/help-compare")

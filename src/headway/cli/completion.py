@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from headway.cli.shape import argument, command
+from headway.cli.bilingual import argument, command
 
 
 @command("completion", help="cli/completion-help")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
+from headway.cli.bilingual import argument, command, echo_json
 from headway.cli.go import learn_from
-from headway.cli.shape import argument, command, echo_json
 from headway.errors import UsageError
 from headway.telemetry import RunDir
 from headway.ui.report import find_gains, gather, write_facts

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
+from headway.cli.bilingual import command, echo_json, group, option
 from headway.cli.consent import recipe_finder
-from headway.cli.shape import command, echo_json, group, option
 from headway.config import Explained, RunConfig, dump_yaml, explain, load_config, schema_json
 from headway.messages import say
 from headway.recipes import find_recipe

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from headway.cli.shape import command, echo_json, option
+from headway.cli.bilingual import command, echo_json, option
 from headway.messages import say
 from headway.telemetry import find_run, refuse_links
 from headway.ui.export import FORMATS, Format, export_run, list_targets

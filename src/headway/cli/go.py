@@ -21,14 +21,14 @@ from headway.config import LoadedConfig, RunConfig, redact, redact_words
 from headway.launch import Lease, Nursery, Outcome, detach, failure_text, launch_run, start_nursery
 from headway.machine import MachineReport
 from headway.messages import language, say
-from headway.plan import Plan
+from headway.planner import Plan
 from headway.recipes import find_recipe
 from headway.telemetry import RunDir, read_beat, read_record, require_record, run_state
 from headway.ui.console import RunConsole
 
 _GIT_S = 5.0
 _REPORT_S = 120.0
-_ENTRIES = {"torch": "headway.engine.worker:main", "mindspore": "headway.engine.mindspore.worker:main"}
+_ENTRIES = {"torch": "headway.engine.rank:main", "mindspore": "headway.engine.mindspore.rank:main"}
 """What a rank of each framework is started with."""
 
 
@@ -47,12 +47,12 @@ def preload_of(loaded: LoadedConfig) -> list[str]:
     """Return the modules worth importing once, with what a first step would import lazily."""
     if loaded.framework == "mindspore":
         own = loaded.recipe.task_mindspore
-        return ["headway.engine.mindspore.worker", "headway.recipes", *([own] if own else [])]
-    modules = ["headway.engine.worker", "headway.recipes", *loaded.recipe.preload]
+        return ["headway.engine.mindspore.rank", "headway.recipes", *([own] if own else [])]
+    modules = ["headway.engine.rank", "headway.recipes", *loaded.recipe.preload]
     if loaded.recipe.task.startswith("headway."):  # a folder's own modules are known to the rank that opens it
         modules.append(loaded.recipe.task)
     if loaded.config.parallel.strategy == "fsdp":
-        modules.append("headway.engine.sharded")
+        modules.append("headway.engine.fsdp")
     if loaded.config.train.compile:
         modules.append("torch._dynamo")
     return modules

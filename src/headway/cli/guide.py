@@ -6,7 +6,7 @@ import importlib
 
 import click
 
-from headway.cli.shape import command
+from headway.cli.bilingual import command
 from headway.errors import UsageError
 from headway.recipes import RECIPES
 

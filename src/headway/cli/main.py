@@ -12,10 +12,10 @@ from typing import TextIO
 import click
 
 from headway import __version__
+from headway.cli.bilingual import LazyGroup, Option, option
 from headway.cli.os_error import refuse_os_error
 from headway.cli.plain import can_write, degrade_streams
-from headway.cli.refusal import refuse
-from headway.cli.shape import LazyGroup, Option, option
+from headway.cli.refusals import refuse
 from headway.errors import CheckError, HeadwayError, UsageError
 from headway.messages import LANGUAGES, Language, language, say, set_language
 from headway.ui.output import ReaderGone, clean_streams, open_standard_files

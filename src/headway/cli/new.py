@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from headway.cli.shape import command, option
+from headway.cli.bilingual import command, option
 from headway.messages import say
 from headway.recipes.project import make_project, plan_project
 

@@ -15,13 +15,13 @@ from typing import IO, Any
 
 import click
 
+from headway.cli.bilingual import command, echo_json, option
 from headway.cli.consent import recipe_finder, require_python
-from headway.cli.shape import command, echo_json, option
 from headway.config import Recipe, RunConfig, load_config, redact
 from headway.errors import TrainError, UsageError
 from headway.machine import cpu_environment
 from headway.messages import language, say
-from headway.plan import Plan
+from headway.planner import Plan
 from headway.telemetry import RunDir, find_run, refuse_links, require_record, run_state, section
 from headway.telemetry import words as text_of
 
@@ -160,7 +160,7 @@ def _ask(place: RunDir, request: dict[str, Any]) -> dict[str, Any]:
     if python is not None:
         require_python(python)
     python = python or sys.executable
-    module = "headway.engine.mindspore.offline" if is_mindspore else "headway.engine.offline"
+    module = "headway.engine.mindspore.trained" if is_mindspore else "headway.engine.trained"
     request = {**request, "run_dir": str(place.root), "lang": language()}
     line = [python, "-P", "-m", module, json.dumps(request)]
     environ = cpu_environment(python, "mindspore" if is_mindspore else "torch")

@@ -11,14 +11,14 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from headway.cli.bilingual import command, echo_json, option
 from headway.cli.check import show_notes
-from headway.cli.shape import command, echo_json, option
 from headway.cli.source import load_words
 from headway.config import RunConfig
 from headway.errors import PlanError, UsageError
 from headway.machine import MachineReport, find_machine
 from headway.messages import say
-from headway.plan import (
+from headway.planner import (
     SHARES,
     Model,
     Plan,

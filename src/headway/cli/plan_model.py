@@ -10,13 +10,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from headway.cli.bilingual import echo_json
 from headway.cli.check import show_notes
-from headway.cli.shape import echo_json
 from headway.errors import PlanError
 from headway.machine import MachineReport, find_machine, has_bf16, wished_devices
 from headway.messages import say
-from headway.plan import list_holders
-from headway.plan.public import (
+from headway.planner import list_holders
+from headway.planner.models.public import (
     NamedForecast,
     find_named,
     foresee_named,

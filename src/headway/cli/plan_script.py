@@ -9,13 +9,13 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from headway.cli.bilingual import echo_json
 from headway.cli.check import show_notes
 from headway.cli.script_line import read_script
-from headway.cli.shape import echo_json
 from headway.errors import PlanError
 from headway.machine import find_machine
 from headway.messages import say
-from headway.plan import ScriptForecast, foresee_script, list_holders
+from headway.planner import ScriptForecast, foresee_script, list_holders
 from headway.ui.console_safe import make_console
 from headway.units import count, duration, short, size
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from headway.cli.shape import command, echo_json, option
+from headway.cli.bilingual import command, echo_json, option
 from headway.messages import say
 from headway.telemetry import find_run
 from headway.ui.report import find_gains, gather, write_facts

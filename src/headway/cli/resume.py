@@ -22,17 +22,17 @@ from headway.checkpoint import (
     read_manifest,
     refuse_lost,
 )
+from headway.cli.bilingual import command, option
 from headway.cli.consent import check_python, recipe_finder
 from headway.cli.go import describe_command, detach_run, nursery_for, supervise
 from headway.cli.main import apply_config_language
-from headway.cli.shape import command, option
 from headway.cli.train import check_and_plan, prepare_data, write_decisions
 from headway.config import LoadedConfig, load_config
 from headway.errors import UsageError
 from headway.launch import Lease, Nursery, refuse_held
 from headway.machine import MachineReport
 from headway.messages import say
-from headway.plan import Plan, Standing
+from headway.planner import Plan, Standing
 from headway.recipes import find_recipe
 from headway.telemetry import (
     EventLog,

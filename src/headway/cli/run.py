@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import click
 
+from headway.cli.bilingual import command, echo_json, option
 from headway.cli.go import describe_command, typed
 from headway.cli.run_devices import choose_devices, read_gpus, wait_for_devices
 from headway.cli.run_line import ReadLine, count_cpus, read_line
 from headway.cli.run_screen import RunScreen
-from headway.cli.shape import command, echo_json, option
 from headway.config import redact_words
 from headway.errors import UsageError
 from headway.launch import (
@@ -39,7 +39,7 @@ _GRACE_S: Final = 30.0
 _DETACH_S: Final = 2.0
 """How long a start in the background is watched for an early end."""
 _FRAME: Final = re.compile(r'^\s*File "([^"]+)", line (\d+), in (.+)$', re.MULTILINE)
-_LIBRARY: Final = re.compile(r"/(?:site|dist)-packages/|/lib/python3\.\d+/|^<|/headway/hook/site/")
+_LIBRARY: Final = re.compile(r"/(?:site|dist)-packages/|/lib/python3\.\d+/|^<|/headway/launch/hook/site/")
 
 
 @command(

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from headway.cli.shape import command, echo_json, option
+from headway.cli.bilingual import command, echo_json, option
 from headway.messages import say
 from headway.telemetry import list_closed, list_rows
-from headway.ui.screen import render_runs, show
+from headway.ui.terminal import render_runs, show
 from headway.ui.text import clean_text
 
 _NAMED = 5

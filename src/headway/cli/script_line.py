@@ -14,7 +14,7 @@ from typing import Final
 from headway.adopt import Launch, understand
 from headway.cli.run_shell import SHELLS_OWN, expand
 from headway.errors import PlanError, UsageError
-from headway.plan import ScriptLine
+from headway.planner import ScriptLine
 
 _PYTHON: Final = re.compile(r".*/python[\d.]*")
 _TORCHRUN: Final = ("torchrun", "torch.distributed.launch")

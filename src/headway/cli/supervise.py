@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
+from headway.cli.bilingual import argument, command
 from headway.cli.go import nursery_for
 from headway.cli.go import supervise as supervise_run
 from headway.cli.resume import reload
-from headway.cli.shape import argument, command
 from headway.launch import Lease
 from headway.telemetry import RunDir
 from headway.ui.output import unblocked

@@ -9,17 +9,17 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from headway.cli.bilingual import command, option
 from headway.cli.check import show_machine, show_notes
 from headway.cli.cpu import cpu_of
 from headway.cli.go import describe_command, detach_run, nursery_for, supervise
 from headway.cli.plan import show_plan
-from headway.cli.shape import command, option
 from headway.cli.source import load_words
 from headway.config import LoadedConfig, dump_yaml
 from headway.errors import CheckError
 from headway.machine import MachineReport, check_mindspore, inspect_machine, read_mindspore, with_cpu, with_mindspore
 from headway.messages import say
-from headway.plan import Plan, Standing, fit_preset, has_trace, look_ahead, make_plan
+from headway.planner import Plan, Standing, fit_preset, has_trace, look_ahead, make_plan
 from headway.telemetry import EventLog, RunDir, make_lease, new_run_dir, write_json
 from headway.ui.console_safe import make_console
 from headway.ui.output import unblocked

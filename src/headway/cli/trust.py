@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from headway.cli.shape import command, echo_json, option
+from headway.cli.bilingual import command, echo_json, option
 from headway.config import forget as forget_path
 from headway.config import read_trusted
 from headway.config import trust as trust_path

@@ -12,10 +12,10 @@ from typing import Any, Literal
 
 import click
 
+from headway.cli.bilingual import command, echo_json, option
 from headway.cli.check import show_notes
 from headway.cli.cpu import cpu_of, cpu_settings
 from headway.cli.go import describe_command, preload_of
-from headway.cli.shape import command, echo_json, option
 from headway.cli.source import load_words, split_source
 from headway.cli.train import prepare_data
 from headway.cli.tune_screen import ProbeScreen, show_result, show_space, space_record
@@ -24,7 +24,7 @@ from headway.errors import CheckError, HeadwayError, UsageError
 from headway.launch import Nursery, start_nursery
 from headway.machine import MachineReport, inspect_machine, read_mindspore, with_cpu, with_mindspore
 from headway.messages import say
-from headway.plan import Plan, fit_preset, make_plan
+from headway.planner import Plan, fit_preset, make_plan
 from headway.recipes import find_recipe
 from headway.telemetry import new_run_dir, write_json
 from headway.tune import (

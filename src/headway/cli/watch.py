@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from headway.cli.shape import command, echo_json, option
+from headway.cli.bilingual import command, echo_json, option
 from headway.telemetry import find_run
-from headway.ui.screen import View, follow, look, one_line, render, show
+from headway.ui.terminal import View, follow, look, one_line, render, show
 
 
 @command("watch", help="ui/help-watch")

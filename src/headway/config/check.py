@@ -11,14 +11,14 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from headway.config.field_types import Wanted, read_wanted
 from headway.config.keys import Keys
 from headway.config.layers import Layers, Setting
 from headway.config.paths import expand_path
 from headway.config.problems import DEFAULT, RECIPE_LAYER, Place, Problems
 from headway.config.scalar import read_scalar
 from headway.config.schema import RunConfig
-from headway.config.wanted import Wanted, read_wanted
-from headway.config.written import show_value, write_setting
+from headway.config.spelling import show_value, write_setting
 from headway.errors import HeadwayError
 
 _YES_NO = {"yes": True, "on": True, "y": True, "no": False, "off": False, "n": False}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headway.config.schema import RunConfig
-from headway.config.written import write_yaml_value
+from headway.config.spelling import write_yaml_value
 
 
 def dump_yaml(config: RunConfig, origins: Mapping[str, str] | None = None) -> str:

@@ -7,8 +7,8 @@ import re
 
 from headway.config.edit_spot import Spot, Table, add_member, indent_of, last_entry, line_break
 from headway.config.read_json import end_of_value
+from headway.config.spelling import write_value
 from headway.config.tree import Lines, Node
-from headway.config.written import write_value
 
 _COMMENT = re.compile(r"(?://|#)[^\r\n]*|/\*.*?\*/", re.DOTALL)
 _STEP = "  "

@@ -7,8 +7,8 @@ import re
 import warnings
 
 from headway.config.edit_spot import Spot, Table, add_member, line_break
+from headway.config.spelling import write_value
 from headway.config.tree import Lines
-from headway.config.written import write_value
 
 _COMMENT = re.compile(r"#[^\r\n]*")
 

@@ -7,8 +7,8 @@ import re
 
 from headway.config.edit_spot import Spot, Table, add_member, last_entry, line_break
 from headway.config.read_toml import end_of_value
+from headway.config.spelling import write_value
 from headway.config.tree import Entry, Lines, Node
-from headway.config.written import write_value
 
 _COMMENT = re.compile(r"#[^\r\n]*")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")

@@ -11,7 +11,7 @@ from ruamel.yaml.events import AliasEvent, MappingEndEvent, MappingStartEvent, S
 from ruamel.yaml.events import SequenceStartEvent as ListStartEvent
 
 from headway.config.edit_spot import Spot, Table, add_member, line_break
-from headway.config.written import write_yaml_value
+from headway.config.spelling import write_yaml_value
 
 _COMMENT = re.compile(r"(?:(?<=\s)|^)#[^\r\n]*")
 _ANCHOR = re.compile(r"(?:[&!]\S*\s+)+")

@@ -11,11 +11,11 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined, to_jsonable_python
 
 from headway.config.describe import describe_fields
+from headway.config.field_types import read_wanted
 from headway.config.keys import Keys
 from headway.config.problems import Phrase
 from headway.config.recipe import SIZED_PRESETS, Recipe
 from headway.config.schema import RunConfig
-from headway.config.wanted import read_wanted
 from headway.errors import ConfigError
 from headway.messages import Language, language
 from headway.messages.keys import describe_key

@@ -9,9 +9,9 @@ from typing import Literal
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from headway.config.field_types import find_section
 from headway.config.recipe import Recipe
 from headway.config.schema import RunConfig
-from headway.config.wanted import find_section
 
 _MOST_LETTERS = 80
 """Of a misspelt key, looked at for the nearest right one; comparing is quadratic."""

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from headway.config.field_types import read_wanted
 from headway.config.keys import Keys, Match
+from headway.config.overrides import Word, read_value
 from headway.config.problems import Phrase, Place, Problems
+from headway.config.spelling import write_setting
 from headway.config.tree import Entry, Node, make_node
-from headway.config.wanted import read_wanted
-from headway.config.words import Word, read_value
-from headway.config.written import write_setting
 from headway.messages import say
 from headway.secret import find_secret, name_of_secret
 

@@ -11,13 +11,13 @@ from headway.config.env import read_settings
 from headway.config.keys import Keys
 from headway.config.layers import Layers, Setting
 from headway.config.origin import Origin, layer_of, origin_at
+from headway.config.overrides import Word, split_words
 from headway.config.problems import COMMAND_LINE, DEFAULT, RECIPE_LAYER, Place, Problems
 from headway.config.read import read_config
 from headway.config.recipe import SIZED_PRESETS, Recipe
 from headway.config.schema import RunConfig
 from headway.config.source import FORMS
 from headway.config.tree import Entry, Node
-from headway.config.words import Word, split_words
 from headway.errors import HeadwayError
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from headway.engine.order import Int64
 from headway.engine.parallel import Ranks, share_buffers
 from headway.engine.precision import Precision
-from headway.engine.run import Run
+from headway.engine.rank_state import Run
 from headway.engine.task import Data, Task, to_device
 
 

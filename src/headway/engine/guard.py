@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from headway.engine.evaluate import own_draws, set_train_mode
 from headway.engine.loader import Loaded
 from headway.engine.order import Int64
-from headway.engine.run import Run
+from headway.engine.rank_state import Run
 from headway.engine.snapshot import resume
 from headway.engine.task import to_device
 from headway.errors import TrainError

@@ -20,10 +20,10 @@ import torch.distributed as dist
 from headway.engine.evaluate import set_train_mode, sum_measures
 from headway.engine.loop import take_step
 from headway.engine.meter import EVAL
-from headway.engine.report import Reporter
-from headway.engine.run import Run
+from headway.engine.rank import prepare
+from headway.engine.rank_state import Run
+from headway.engine.reporter import Reporter
 from headway.engine.timing import limit_memory, split_steps, spread, typical
-from headway.engine.worker import prepare
 from headway.errors import TrainError
 from headway.messages import set_language
 from headway.telemetry import RunDir, read_json

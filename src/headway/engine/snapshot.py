@@ -16,13 +16,13 @@ from blake3 import blake3
 from torch import Tensor, nn
 
 from headway.checkpoint import Patience, find_resumable, read_manifest, refuse_lost
-from headway.checkpoint.state import Piece, pieces_of_tensor, restore, split_replicated
+from headway.checkpoint.torch_state import Piece, pieces_of_tensor, restore, split_replicated
 from headway.engine.optim import Adam
 from headway.engine.order import count_taken, mix_one
 from headway.engine.parallel import share_buffers
 from headway.engine.policy import is_suspect
 from headway.engine.progress import read_progress
-from headway.engine.run import Run
+from headway.engine.rank_state import Run
 from headway.errors import CheckpointError, TrainError
 from headway.telemetry import read_events
 

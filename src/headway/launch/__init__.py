@@ -7,13 +7,13 @@ from headway.launch.blame import incident_facts
 from headway.launch.claims import Claims
 from headway.launch.detach import Detached, detach, request_stop
 from headway.launch.failure import failure_text
-from headway.launch.foreign import COERCED, EXEC_ENTRY, Foreign, has_given
+from headway.launch.foreign.line import COERCED, EXEC_ENTRY, Foreign, has_given
+from headway.launch.foreign.printed import Progress, ProgressReader
 from headway.launch.lease import Lease, find_holder, refuse_held
+from headway.launch.nursery import Nursery, start_nursery
 from headway.launch.outcome import Incident, Observer, Outcome, SilentObserver
 from headway.launch.processes import die_with_parent
-from headway.launch.recognise import Progress, ProgressReader
 from headway.launch.run import launch_run
-from headway.launch.warm import Nursery, start_nursery
 
 __all__ = [
     "COERCED",

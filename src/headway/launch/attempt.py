@@ -15,12 +15,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from headway.diagnose import ExitStatus, Hang
+from headway.diagnosis import ExitStatus, Hang
 from headway.launch.background import BackgroundWait
 from headway.launch.job import Job
-from headway.launch.oom import OomCount
+from headway.launch.nursery import Nursery, RankOrder
+from headway.launch.oom_kills import OomCount
 from headway.launch.output import AppendFile, RankOutput, read_ready
-from headway.launch.warm import Nursery, RankOrder
 
 READ_BYTES: Final = 1 << 18
 """Most output taken from one rank at a time, so that a flood never delays signals and deaths."""

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Collection
 from typing import Final, Literal
 
-from headway.diagnose import ExitStatus
+from headway.diagnosis import ExitStatus
 from headway.launch.listeners import Process, Tree
 from headway.launch.processes import send_signal
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from typing import Any, Final, Literal
 
-from headway.diagnose import Diagnosis, ExitStatus, classify
+from headway.diagnosis import Diagnosis, ExitStatus, classify
 from headway.launch.attempt import Attempt, RankProcess
 from headway.launch.outcome import Incident
 from headway.messages import Language, say

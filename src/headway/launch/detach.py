@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from headway.errors import UsageError
-from headway.hook import HOOK_SITE
+from headway.launch.hook import HOOK_SITE
 from headway.launch.lease import Lease, clear_abandoned, find_holder
 from headway.launch.listeners import read_processes
+from headway.launch.nursery import ENTRY
 from headway.launch.processes import DETACHED, TAG_NAME
 from headway.launch.signals import POLITE_STOP
 from headway.launch.terminal import LOG_NAME
-from headway.launch.warm import ENTRY
 from headway.telemetry import RunDir, find_pid, is_held, read_objects
 
 _POLL_S = 0.02

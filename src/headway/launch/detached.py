@@ -11,9 +11,9 @@ from pathlib import Path
 
 from headway.errors import HeadwayError
 from headway.launch.failure import failure_text
+from headway.launch.nursery import start_nursery
 from headway.launch.outcome import SilentObserver
 from headway.launch.run import launch_run
-from headway.launch.warm import start_nursery
 from headway.telemetry import RunDir, read_json
 
 

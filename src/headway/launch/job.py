@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from headway.hook import hook_environment
-from headway.launch.foreign import HANG_S, Foreign, OnHang
+from headway.launch.foreign.line import HANG_S, Foreign, OnHang
+from headway.launch.hook import hook_environment
 from headway.messages import language
 from headway.telemetry import RunDir, require_record
 

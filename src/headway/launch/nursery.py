@@ -1,242 +1,166 @@
-"""The nursery process: imports the framework once, then forks ranks from that warm state whenever it is asked.
-
-`python -m headway.launch.nursery LINK_FD AFTER_FD PARENT_PID ENTRY MODULE…`. It never touches a device and starts no
-thread, so a fork of it is a clean rank. It adopts every orphan its ranks leave, so that the whole run hangs on one
-tree; when the supervisor ends, for whatever reason, the nursery ends that tree before itself.
-"""
+"""The supervisor's end of the nursery: start it early, ask it for ranks, end it."""
 
 from __future__ import annotations
 
 import contextlib
-import faulthandler
-import gc
-import importlib
-import json
 import os
-import select
-import signal
-import socket
+import resource
+import secrets
+import subprocess
 import sys
-import time
-import traceback
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Final, NoReturn, TextIO
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
-from headway.errors import HeadwayError
-from headway.hook import remove_temps
 from headway.launch import wire
-from headway.launch.claims import drop_claims
-from headway.launch.processes import (
-    CLEANERS_S,
-    adopt_orphans,
-    descendants,
-    die_with_parent,
-    kill_all,
-    name_process,
-    without_cleaners,
-)
+from headway.launch.oom_kills import count_oom_kills
+from headway.launch.processes import DETACHED, TAG_NAME, sweep
+from headway.launch.sweeper import Undertaker
 
-_NOT_FOR_US: Final = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
-_TEXT_CHARS: Final = 8_000
-_TRACEBACK_CHARS: Final = 20_000
+ENTRY: Final = "headway.engine.rank:main"
+_OUTPUT_BYTES: Final = 1 << 16
+_END_S: Final = 6.0
 
 
-def main(argv: Sequence[str]) -> int:
-    """Import, say so, then serve until the supervisor is gone."""
-    link_fd, after_fd, parent, entry, *modules = argv
-    # Held open to the end and handed to nobody: the undertaker waits until this end and the supervisor's are closed.
-    os.set_inheritable(int(after_fd), False)
-    die_with_parent(int(parent))
-    name_process("headway-nursery")
-    # A batch system signals every process of a job; what this one ends of is the end of its supervisor.
-    for signum in _NOT_FOR_US:
-        signal.signal(signum, signal.SIG_IGN)
-    link = socket.socket(fileno=int(link_fd))
-    began = time.monotonic()
-    try:
-        preload([*modules, entry.partition(":")[0]])
-    except (Exception, SystemExit):  # border: supervisor; whatever an import raises is told, not swallowed
-        wire.send(link, {"kind": "failed", "traceback": traceback.format_exc()[-_TRACEBACK_CHARS:]})
-        return 1
-    with contextlib.suppress(OSError):  # a supervisor that is gone is noticed by the loop
-        wire.send(link, {"kind": "ready", "import_s": time.monotonic() - began})
-    _serve(link, int(after_fd), int(parent), entry)
-    return 0
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankOrder:
+    """One rank to fork."""
+
+    job: Mapping[str, Any]
+    """What the entry is called with; the nursery adds `report_fd` and `listen_fd`."""
+    env: Mapping[str, str]
+    """Environment set over the nursery's own."""
+    files: tuple[int, ...]
+    """Write end of the output pipe, write end of the report pipe and, for rank 0, the listening socket."""
 
 
-def preload(modules: Sequence[str]) -> None:
-    """Import modules (`name`) and run warm-ups (`name:function`), then hide all of it from the garbage collector."""
-    # Collections during an import only walk objects that will stay; after the freeze, ranks share these pages for good.
-    gc.disable()
-    for spec in modules:
-        name, _, function = spec.partition(":")
-        module = importlib.import_module(name)
-        if function:
-            getattr(module, function)()
-    gc.freeze()
-    gc.enable()
+class Nursery:
+    """A running nursery process. Its messages arrive on `link`; whoever supervises reads them there."""
 
+    def __init__(
+        self,
+        *,
+        python: str,
+        preload: Sequence[str],
+        entry: str,
+        tag: str,
+        env: Mapping[str, str] | None = None,
+        stdin: int | None = None,
+        file_limit: tuple[int, int] | None = None,
+    ) -> None:
+        self.python, self.preload, self.entry, self.tag = python, tuple(preload), entry, tag
+        self.stdin = stdin
+        """What the ranks read, a program of the user's; None: nothing."""
+        self.env = dict(env or {})
+        """Set over this process's own environment, for the nursery and the ranks."""
+        self.file_limit = file_limit or resource.getrlimit(resource.RLIMIT_NOFILE)
+        """What the ranks may open; a supervisor of many ranks has raised its own since."""
+        self.is_ready = False
+        self._oom_kills = count_oom_kills()
+        self.failure = ""
+        """Traceback of the import that failed."""
+        self.link, theirs = wire.pair()
+        self._undertaker = Undertaker(python=sys.executable, tag=tag)
+        after = self._undertaker.writing
+        # What imports print is kept in memory: there may be no run directory yet, and the screen belongs to the UI.
+        self._output = os.memfd_create("headway-nursery-output")
+        numbers = theirs.fileno(), after, os.getpid()
+        with theirs:
+            self.process = subprocess.Popen(
+                # -P: a file in the working directory must never stand in for a module of ours or of the framework.
+                [python, "-P", "-m", "headway.launch.nursery_process", *map(str, numbers), entry, *preload],
+                stdin=subprocess.DEVNULL if stdin is None else stdin,
+                stdout=self._output,
+                stderr=self._output,
+                pass_fds=[theirs.fileno(), after],
+                env={**_without_detached(), **self.env, TAG_NAME: tag},
+                start_new_session=True,  # Ctrl-C and a closed terminal are the supervisor's business
+            )
+        resource.prlimit(self.process.pid, resource.RLIMIT_NOFILE, self.file_limit)
 
-def _serve(link: socket.socket, after: int, parent: int, entry: str) -> None:
-    wake_read, wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
-    signal.signal(signal.SIGCHLD, _note)
-    signal.signal(signal.SIGTERM, _note)
-    adopt_orphans()
-    # From here on the supervisor's death must leave time to end the ranks' whole trees, so it arrives as SIGTERM.
-    die_with_parent(parent, signal.SIGTERM)
-    own_files = [link.fileno(), wake_read, wake_write, after]
-    claims: list[str] = []
-    runs: set[str] = set()
-    while os.getppid() == parent:
-        ready, _, _ = select.select([link.fileno(), wake_read], [], [], 5.0)
-        if wake_read in ready:
-            os.read(wake_read, 4096)
-            _report_ended(link)
-        if link.fileno() in ready:
-            order = wire.receive(link)
-            if order is None:
-                break
-            if "claims" in order[0]:
-                claims = order[0]["claims"]
-            else:
-                runs.add(order[0]["job"]["run_dir"])
-                _fork_rank(link, order, entry, own_files)
-    _end_tree()
-    for run in runs:
-        remove_temps(Path(run))
-    # Only now is what the run has held free again, whoever of us two was the first to go.
-    drop_claims(claims, parent)
+    def __enter__(self) -> Nursery:
+        return self
 
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
-def _note(signum: int, frame: object) -> None:
-    """Only wake the loop."""
+    def receive(self) -> tuple[dict[str, Any], list[int]] | None:
+        """Return the next message and its files; None when the nursery is gone."""
+        answer = wire.receive(self.link)
+        if answer is not None and answer[0]["kind"] == "ready":
+            self.is_ready = True
+        if answer is not None and answer[0]["kind"] == "failed":
+            self.failure = answer[0]["traceback"]
+        return answer
 
+    def fork(self, order: RankOrder) -> None:
+        """Ask for one rank; the answer comes as a `forked` message with the rank's pidfd.
 
-def _report_ended(link: socket.socket) -> None:
-    while True:
+        Raises:
+            BlockingIOError: the nursery has not taken the orders before it; ask again later.
+        """
+        self._undertaker.keep("run", str(order.job["run_dir"]))
+        wire.send_now(self.link, {"job": dict(order.job), "env": dict(order.env)}, order.files)
+
+    def keep_claims(self, files: Sequence[str]) -> None:
+        """Name claims of this process, which the nursery removes should it outlive us."""
+        for file in files:
+            self._undertaker.keep("claim", file)
+        wire.send(self.link, {"claims": list(files)})
+
+    def output(self) -> str:
+        """Return the end of what the nursery printed before any rank was forked."""
+        size = os.fstat(self._output).st_size
+        return os.pread(self._output, _OUTPUT_BYTES, max(0, size - _OUTPUT_BYTES)).decode(errors="replace")
+
+    def saw_oom_kill(self) -> bool:
+        """Say whether the kernel has killed for memory since this nursery was started."""
+        now = count_oom_kills()
+        return now is not None and self._oom_kills is not None and now > self._oom_kills
+
+    def renew(self) -> Nursery:
+        """Start another one like it, after this one has died."""
+        self.close()
+        return Nursery(
+            python=self.python,
+            preload=self.preload,
+            entry=self.entry,
+            tag=self.tag,
+            env=self.env,
+            stdin=self.stdin,
+            file_limit=self.file_limit,
+        )
+
+    def close(self) -> None:
+        """End the nursery and everything it forked; safe to call twice."""
+        if self.link.fileno() < 0:
+            return
+        self.link.close()
+        if not self.is_ready:
+            self.process.kill()
         try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return
-        if pid == 0:
-            return
+            self.process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
         with contextlib.suppress(OSError):
-            wire.send(link, {"kind": "exited", "pid": pid, "status": status})
+            os.close(self._output)
+        sweep(self.tag)
+        self._undertaker.dismiss()
 
 
-def _end_tree(timeout_s: float = 5.0) -> None:
-    """Kill all descendants until none is left; orphans come to us, so the list is complete."""
-    began = time.monotonic()
-    while (spent_s := time.monotonic() - began) < timeout_s:
-        left = descendants(os.getpid())
-        kill_all(without_cleaners(left) if spent_s < CLEANERS_S else left)
-        try:
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        except ChildProcessError:
-            return
-        if not left:  # who is still there leads a run of its own, in the background
-            return
-        time.sleep(0.002)
+def _without_detached() -> dict[str, str]:
+    """Return our environment without the mark of a supervisor in the background, which no rank is."""
+    return {name: value for name, value in os.environ.items() if name != DETACHED.partition("=")[0]}
 
 
-def _fork_rank(link: socket.socket, order: tuple[dict[str, Any], list[int]], entry: str, own_files: list[int]) -> None:
-    request, files = order
-    nursery = os.getpid()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    try:
-        pid = os.fork()
-    except OSError as err:
-        wire.send(link, {"kind": "fork_failed", "rank": request["job"]["rank"], "why": str(err)})
-        pid = -1
-    if pid == 0:
-        _live_as_rank(request, files, entry, nursery, own_files)
-    if pid > 0:
-        # Nothing is reaped between fork and here, so the pid cannot mean another process.
-        pidfd = os.pidfd_open(pid)
-        with contextlib.suppress(OSError):
-            wire.send(link, {"kind": "forked", "rank": request["job"]["rank"], "pid": pid}, [pidfd])
-        os.close(pidfd)
-    for file in files:
-        os.close(file)
-
-
-def _live_as_rank(
-    request: dict[str, Any], files: list[int], entry: str, nursery: int, own_files: list[int]
-) -> NoReturn:
-    code = 1
-    report_fd = files[1]
-    try:
-        _become_rank(request, files, nursery, own_files)
-        module, _, function = entry.partition(":")
-        answer = getattr(importlib.import_module(module), function or "main")(request["job"])
-        code = answer if isinstance(answer, int) else 0
-    except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else int(end.code is not None)
-    except BaseException as err:  # border: supervisor; the rank's end is told in full, then the process ends
-        told = _own_traceback(err)
-        _report_error(report_fd, err, told)
-        sys.stderr.write(told)
-    finally:
-        with contextlib.suppress(OSError, ValueError):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(code & 0xFF)
-
-
-def _become_rank(request: dict[str, Any], files: list[int], nursery: int, own_files: list[int]) -> None:
-    """Turn a fresh fork into a process of its own: session, signals, files, environment."""
-    os.setsid()
-    signal.set_wakeup_fd(-1)
-    for signum in (signal.SIGTERM, signal.SIGCHLD, signal.SIGHUP, signal.SIGQUIT):
-        signal.signal(signum, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    # SIGUSR1 and SIGUSR2 stay ignored until the entry listens: a wish to save must not end a rank that still starts.
-    die_with_parent(nursery)
-    job = request["job"]
-    name_process(f"headway-rank{job['rank']}")
-    for file in own_files:
-        os.close(file)
-    os.dup2(files[0], 1)
-    os.dup2(files[0], 2)
-    os.close(files[0])
-    # The entry owns (and may close) the number it is told; the wrapper keeps its own for the last word.
-    job["report_fd"] = os.dup(files[1])
-    job["listen_fd"] = files[2] if len(files) > 2 else None
-    # New streams: the old ones believe in a file that can be sought, and a pipe cannot.
-    sys.stdout, sys.stderr = _line_stream(1), _line_stream(2)
-    faulthandler.enable()
-    os.environ.update(request["env"])
-
-
-def _own_traceback(err: BaseException) -> str:
-    """Return the traceback from the entry on; how we called it helps nobody."""
-    trace = err.__traceback__
-    return "".join(traceback.format_exception(type(err), err, trace.tb_next if trace and trace.tb_next else trace))
-
-
-def _line_stream(fd: int) -> TextIO:
-    return open(fd, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
-
-
-def _report_error(report_fd: int, err: BaseException, told: str) -> None:
-    report = {
-        "kind": "error",
-        "type": type(err).__name__,
-        "text": str(err)[:_TEXT_CHARS],
-        "traceback": told[-_TRACEBACK_CHARS:],
-        "code": err.code if isinstance(err, HeadwayError) else None,
-        "facts": {name: str(value) for name, value in err.facts.items()} if isinstance(err, HeadwayError) else {},
-        "exit_code": err.exit_code if isinstance(err, HeadwayError) else None,
-    }
-    line = json.dumps(report).encode() + b"\n"
-    with contextlib.suppress(OSError):
-        while line:
-            line = line[os.write(report_fd, line) :]
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def start_nursery(
+    python: str | None = None,
+    preload: Sequence[str] = (),
+    entry: str = ENTRY,
+    env: Mapping[str, str] | None = None,
+    stdin: int | None = None,
+) -> Nursery:
+    """Start importing now; call from the main thread, as early as the interpreter of the ranks is known."""
+    tag = secrets.token_hex(8)
+    return Nursery(python=python or sys.executable, preload=preload, entry=entry, tag=tag, env=env, stdin=stdin)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from headway.diagnose import Diagnosis, ExitStatus
+from headway.diagnosis import Diagnosis, ExitStatus
 from headway.telemetry import Beat
 
 State = Literal["done", "stopped", "failed", "interrupted"]

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from headway.hook import JOB_NAMES
+from headway.launch.hook import JOB_NAMES
 
 TAG_NAME: Final = "HEADWAY_RUN"
 """Environment variable every process of a run inherits; it finds them after all other ties are cut."""

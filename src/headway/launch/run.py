@@ -9,15 +9,15 @@ from dataclasses import replace
 from typing import Final
 
 from headway.errors import UsageError
-from headway.launch.foreign import Foreign
+from headway.launch.foreign.line import Foreign
+from headway.launch.history import Telling
 from headway.launch.job import Job, read_job
 from headway.launch.lease import Lease
+from headway.launch.nursery import Nursery
 from headway.launch.outcome import Observer, Outcome
 from headway.launch.processes import adopt_orphans
 from headway.launch.signals import SignalInbox
 from headway.launch.supervisor import Supervisor
-from headway.launch.telling import Telling
-from headway.launch.warm import Nursery
 from headway.telemetry import EventLog, RunDir
 
 _FILES_A_RANK: Final = 4

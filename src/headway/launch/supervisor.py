@@ -14,27 +14,27 @@ from functools import partial
 from typing import Any, Final
 
 from headway.checkpoint import mark_for
-from headway.diagnose import Diagnosis, ExitStatus, Hang
-from headway.hook import hide_in_errors, read_error, remove_temps
+from headway.diagnosis import Diagnosis, ExitStatus, Hang
 from headway.launch.attempt import DRAIN_BYTES, Attempt, OutputTargets, RankProcess, make_attempt, send_orders
 from headway.launch.background import BackgroundWait, name_processes
 from headway.launch.blame import evidence_window_s
-from headway.launch.hangs import HangWatch, StoppedWatch
+from headway.launch.foreign.hangs import HangWatch, StoppedWatch
+from headway.launch.foreign.ports import PortHold, is_open_to_all
+from headway.launch.foreign.verdict import Scene, judge_foreign
+from headway.launch.history import Telling
+from headway.launch.hook import hide_in_errors, read_error, remove_temps
 from headway.launch.job import Job
 from headway.launch.lease import RENEW_S, Lease
 from headway.launch.listeners import SOFT, Process, is_reader, read_processes
+from headway.launch.nursery import Nursery
 from headway.launch.outcome import Incident, Outcome, State
 from headway.launch.output import AppendFile, merge_lines
-from headway.launch.ports import PortHold, is_open_to_all
 from headway.launch.processes import descendants, kill_all, send_signal, sweep, without_cleaners
-from headway.launch.progress import RestartBudget, StallWatch
+from headway.launch.restarts import RestartBudget, StallWatch
 from headway.launch.signals import POLITE_STOP, SignalInbox
 from headway.launch.stopping import PoliteStop, pass_on, read_helpers
-from headway.launch.telling import Telling
 from headway.launch.terminal import leave_terminal
 from headway.launch.verdict import Reach, Stop, Verdict, add_signal, explain_hang, explain_nursery, judge, read_reach
-from headway.launch.verdict_foreign import Scene, judge_foreign
-from headway.launch.warm import Nursery
 from headway.launch.watching import ForeignWatch, HeartbeatWatch, Watch
 from headway.secret import redact
 from headway.telemetry import Beat, Event, read_events

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from headway.diagnose import Diagnosis, ExitStatus, Hang, classify, settle_illegal
+from headway.diagnosis import Diagnosis, ExitStatus, Hang, classify, settle_illegal
 from headway.launch.attempt import Attempt, RankProcess
 from headway.launch.blame import find_first, make_incident, own_failures
 from headway.launch.outcome import Incident, State
-from headway.launch.progress import RestartBudget
+from headway.launch.restarts import RestartBudget
 from headway.telemetry import Beat
 
 _SAME_PRESS_S: Final = 0.2

@@ -8,9 +8,9 @@ import time
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from headway.hook import HookPage, parse_page
 from headway.launch.attempt import Attempt
-from headway.launch.recognise import Progress, ProgressReader
+from headway.launch.foreign.printed import Progress, ProgressReader
+from headway.launch.hook import HookPage, parse_page
 from headway.telemetry import Beat, MetricsWriter, RunDir, parse_beat, read_beat
 
 _LINES_A_TICK: Final = 500

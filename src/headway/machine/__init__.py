@@ -3,15 +3,14 @@
 Nothing here imports a framework, and a machine without GPUs, drivers or torch is described like any other.
 """
 
-from headway.machine.batch import judge_batch, try_batch
+from headway.machine.cards import GpuModel, find_model, gemm_sources, gpu_models, has_bf16
 from headway.machine.cpu import CpuAnswers, cpu_environment, find_cpu, has_devices
 from headway.machine.data import judge_data
 from headway.machine.devices import describe_holders, is_free, pick_devices
-from headway.machine.dumps import Dump, read_dump
-from headway.machine.findings import judge_machine
-from headway.machine.gpus import FirstOf, GpuDriver, GpuReading, RecordedDriver
+from headway.machine.first_batch import judge_batch, try_batch
+from headway.machine.from_text import gpus_of, judge_dump
 from headway.machine.inspect import inspect_machine
-from headway.machine.judge_cpu import with_cpu
+from headway.machine.judge import judge_machine
 from headway.machine.mindspore import (
     MindSpore,
     check_mindspore,
@@ -22,13 +21,9 @@ from headway.machine.mindspore import (
     try_mindspore,
     with_mindspore,
 )
-from headway.machine.models import GpuModel, find_model, gemm_sources, gpu_models, has_bf16
-from headway.machine.nvml import NvmlDriver
-from headway.machine.record import Finding, Framework, Gpu, GpuHealth, GpuProcess, Level, MachineReport, Npu
-from headway.machine.recorded import gpus_of, judge_dump
-from headway.machine.smi import SmiDriver, parse_smi
-from headway.machine.smoke import RankAnswer, RankRunner, judge_answers, try_ranks
-from headway.machine.standin import (
+from headway.machine.nvidia.nvml import NvmlDriver
+from headway.machine.nvidia.smi import SmiDriver, parse_smi
+from headway.machine.other import (
     find_machine,
     make_machine,
     read_stand_in,
@@ -37,6 +32,11 @@ from headway.machine.standin import (
     wished_devices,
     with_findings,
 )
+from headway.machine.record import Finding, Framework, Gpu, GpuHealth, GpuProcess, Level, MachineReport, Npu
+from headway.machine.rules.processor import with_cpu
+from headway.machine.smoke import RankAnswer, RankRunner, judge_answers, try_ranks
+from headway.machine.text import Dump, read_dump
+from headway.machine.vendors import FirstOf, GpuDriver, GpuReading, RecordedDriver
 
 __all__ = [
     "CpuAnswers",

@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from headway.config import RunConfig
+from headway.machine.ascend.devices import read_npus
 from headway.machine.cgroup import read_group_limits
-from headway.machine.findings import OWN_VARIABLES, judge_machine
+from headway.machine.deep import WriteProbe, probe_write, reach_trackers, read_kernel_log, read_limits, try_port
 from headway.machine.framework import read_framework
-from headway.machine.gpus import FirstOf, GpuDriver, GpuReading
 from headway.machine.host import (
     count_cores,
     read_cpu,
@@ -23,12 +23,12 @@ from headway.machine.host import (
     read_shm,
     read_swap,
 )
-from headway.machine.judge_env import NAMES
-from headway.machine.judge_npus import read_npus
-from headway.machine.nvml import NvmlDriver
-from headway.machine.probes import WriteProbe, probe_write, reach_trackers, read_kernel_log, read_limits, try_port
+from headway.machine.judge import OWN_VARIABLES, judge_machine
+from headway.machine.nvidia.nvml import NvmlDriver
+from headway.machine.nvidia.smi import SmiDriver
 from headway.machine.record import MachineReport
-from headway.machine.smi import SmiDriver
+from headway.machine.rules.environment import NAMES
+from headway.machine.vendors import FirstOf, GpuDriver, GpuReading
 from headway.machine.visible import apply_visible, keep_pairs
 
 _WATCHED = tuple(dict.fromkeys((*OWN_VARIABLES, "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", *NAMES)))

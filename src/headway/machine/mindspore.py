@@ -101,7 +101,7 @@ def mindspore_target(report: MachineReport, asked: str) -> str:
 
 def try_mindspore(found: MindSpore, target: str) -> Finding:
     """Let MindSpore compute something on a device (`CPU`, `GPU`, `Ascend`), in a process of its own."""
-    line = [found.python, "-P", "-m", "headway.engine.mindspore.probe", target]
+    line = [found.python, "-P", "-m", "headway.engine.mindspore.try_device", target]
     try:
         environ = cpu_environment(found.python, "mindspore", is_on_cpu=target == "CPU")
         done = subprocess.run(line, capture_output=True, text=True, timeout=_TRY_S, check=False, env=environ)

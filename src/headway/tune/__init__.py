@@ -1,10 +1,10 @@
 """What is fastest here: a config, a machine and a plan come in, short real runs are made, a `Tuned` goes out."""
 
+from headway.tune.find_best import Question, Watcher, probe_plan, read_budget, tune
 from headway.tune.probe import ENTRY, MINDSPORE_ENTRY, Effort, Prober
 from headway.tune.rates import RateAdvice, advise_rate
 from headway.tune.record import KEYS, Probe, Settings, Skip, Tuned, Value, key_of, settings_of, write_value
 from headway.tune.remember import remember_probe, remember_run
-from headway.tune.run import Question, Watcher, probe_plan, read_budget, tune
 from headway.tune.search import OutOfTime, search
 from headway.tune.space import Space, make_space
 from headway.tune.write import (

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from headway.config import LoadedConfig, RunConfig
 from headway.errors import PlanError
 from headway.machine import MachineReport
-from headway.plan import Forecast, Model, Plan, foresee, study_model
+from headway.planner import Forecast, Model, Plan, foresee, study_model
 from headway.tune.record import Settings, Skip, apply_settings
 from headway.units import size
 

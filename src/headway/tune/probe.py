@@ -14,13 +14,13 @@ from typing import Any
 from headway.config import LoadedConfig, RunConfig
 from headway.launch import Nursery, Outcome, launch_run
 from headway.machine import MachineReport
-from headway.plan import Plan
+from headway.planner import Plan
 from headway.telemetry import Beat, RunDir, write_json
 from headway.tune.record import Ending, Probe, Settings, apply_settings
 from headway.units import duration
 
 ENTRY = "headway.engine.probe:main"
-MINDSPORE_ENTRY = "headway.engine.mindspore.timing:main"
+MINDSPORE_ENTRY = "headway.engine.mindspore.timed_steps:main"
 """What a rank of a probe is started with."""
 _MEMORY_SHARE = 0.9
 """Of the free memory, that all ranks of a CPU probe may take together."""

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from headway.config import RunConfig
-from headway.plan import Plan
+from headway.planner import Plan
 
 KEYS: Mapping[str, str] = {
     "precision": "train.precision",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from headway.config import RunConfig
 from headway.machine import MachineReport
-from headway.plan import Plan, Sighting, fingerprint, remember
+from headway.planner import Plan, Sighting, fingerprint, remember
 from headway.telemetry import Columns, RunDir, own_step_s, read_json, read_metrics
 from headway.tune.record import Probe, apply_settings
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from headway.config import RunConfig, layer_of
 from headway.machine import MachineReport, has_bf16
-from headway.plan import Plan
+from headway.planner import Plan
 from headway.tune.record import Settings, Skip, Value, key_of, settings_of
 
 _RATIO = 1.9

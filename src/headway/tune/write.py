@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 
 from headway.config import FORMS, LoadedConfig, Recipe, RunConfig, edit_config, flatten, layer_of, write_word
 from headway.errors import ConfigError, UsageError
-from headway.plan import Plan
+from headway.planner import Plan
 from headway.tune.record import Settings, Value, key_of
 from headway.tune.space import Space
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from headway.messages import say
-from headway.plan import Plan
+from headway.planner import Plan
 from headway.telemetry import Beat, best_measure
 from headway.ui.limit import LineLimit
 from headway.ui.output import trusted

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from headway.adopt.arithmetic import evaluate
-from headway.adopt.expand import Variables, expand_words
-from headway.adopt.tokens import Operator, Word
-from headway.adopt.walk import walk
-from headway.adopt.words import read_words
+from headway.adopt.shell.arithmetic import evaluate
+from headway.adopt.shell.expand import Variables, expand_words
+from headway.adopt.shell.follow import walk
+from headway.adopt.shell.lexer import read_words
+from headway.adopt.shell.tokens import Operator, Word
 
 
 def words(text: str) -> list[str]:

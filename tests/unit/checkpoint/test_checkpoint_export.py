@@ -6,7 +6,7 @@ from safetensors.torch import load_file
 
 from fakes.disks import Keep, make_checkpoint
 from headway.checkpoint import export_pt, export_safetensors, plan_export
-from headway.checkpoint.state import Piece, Saver, split_replicated
+from headway.checkpoint.torch_state import Piece, Saver, split_replicated
 from headway.errors import CheckpointError
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fakes.disks import CountingDisk, Keep
 from headway.checkpoint import find_resumable, list_checkpoints
-from headway.checkpoint.state import Piece, Saver, pieces_of_tensor, restore, split_replicated
+from headway.checkpoint.torch_state import Piece, Saver, pieces_of_tensor, restore, split_replicated
 from headway.checkpoint.torch_types import DTYPES
 from headway.errors import CheckpointError
 
@@ -89,7 +89,7 @@ def test_every_data_type_comes_back(tmp_path):
     st.sampled_from([1, 64]),
 )
 def test_dealt_out_tensors_are_covered_exactly_once(shapes, world_size, split_bytes):
-    import headway.checkpoint.state as module
+    import headway.checkpoint.torch_state as module
 
     tensors = {
         str(n): torch.arange(math.prod(shape), dtype=torch.float32).view(shape) for n, shape in enumerate(shapes)

@@ -12,7 +12,7 @@ from headway.cli import go
 from headway.cli.main import main
 from headway.errors import UsageError
 from headway.launch import Outcome
-from headway.plan import Plan
+from headway.planner import Plan
 from headway.telemetry import EventLog, read_events, require_record
 
 NAME = "20261118-000000_tiny_0001"

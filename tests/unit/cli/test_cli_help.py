@@ -7,7 +7,7 @@ import re
 import click
 import pytest
 
-from headway.cli.layout import cells, wrap
+from headway.cli.help_page import cells, wrap
 from headway.cli.main import main, root
 from headway.messages import set_language
 

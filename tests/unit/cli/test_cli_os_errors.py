@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from fakes.run_fixture import write_run
+from headway.cli.bilingual import echo_json
 from headway.cli.main import main
 from headway.cli.os_error import refuse_os_error
-from headway.cli.shape import echo_json
 
 
 def told(words: list[str], capsys) -> tuple[int, str]:

@@ -9,7 +9,7 @@ import pytest
 from fakes.machines import machine
 from headway.cli.resume import reload
 from headway.config import dump_yaml, load_config
-from headway.plan import Standing, make_plan
+from headway.planner import Standing, make_plan
 from headway.recipes import find_recipe
 from headway.telemetry import RunDir, write_json
 

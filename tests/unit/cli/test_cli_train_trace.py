@@ -11,7 +11,7 @@ from fakes.engine_run import TINY
 from fakes.machines import GIB, four_4090, machine
 from headway.cli.main import main
 from headway.messages import LANGUAGES, set_language
-from headway.plan.tracing import Trace
+from headway.planner.recipe_trace import Trace
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ def traced(monkeypatch):
             for size in micro_batches
         ]
 
-    monkeypatch.setattr(importlib.import_module("headway.plan.outlook"), "make_trace", trace)
+    monkeypatch.setattr(importlib.import_module("headway.planner.outlook"), "make_trace", trace)
     return asked
 
 
@@ -61,7 +61,7 @@ def test_no_trace_is_made_where_nobody_wants_one(capsys, monkeypatch, traced):
 
 
 def test_a_kept_trace_is_used_at_once(capsys, monkeypatch, traced):
-    module = importlib.import_module("headway.plan.outlook")
+    module = importlib.import_module("headway.planner.outlook")
     kept = module.make_trace("tiny", {}, None, micro_batches=(4, 8), python="")
     monkeypatch.setattr(module, "find_trace", lambda *_, **__: kept)
     traced.clear()

@@ -152,7 +152,7 @@ def test_toml_means_what_tomllib_says_and_every_value_has_a_place(text):
 @example({"<<": False})
 @example("\x85\u2028\ufeff")
 def test_written_yaml_reads_back(value):
-    from headway.config.written import write_yaml_value
+    from headway.config.spelling import write_yaml_value
 
     node = _read(read_yaml, "yaml", f"key: {write_yaml_value(value)}\n")
     assert node is not None

@@ -1,4 +1,4 @@
-"""What PyTorch's AdamW writes out for the length of an update: the planner counts it (plan/public/step.py)."""
+"""What PyTorch's AdamW writes out for the length of an update: the planner counts it (models/public/step.py)."""
 
 from __future__ import annotations
 

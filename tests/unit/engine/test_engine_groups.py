@@ -72,16 +72,16 @@ def test_a_move_like_adamws_has_its_root_mean_square_in_every_shape(shape):
 
 
 def test_a_recipe_without_the_wanted_optimizer_is_refused(tmp_path, monkeypatch):
-    from headway.engine import worker
+    from headway.engine import rank
 
-    plain = worker.load_task
+    plain = rank.load_task
 
     def load_task(stored):
         config, task = plain(stored)
         task.param_groups = lambda model: [ParamGroup(params=dict(model.named_parameters()), optimizer="adamw", lr=1.0)]
         return config, task
 
-    monkeypatch.setattr(worker, "load_task", load_task)
+    monkeypatch.setattr(rank, "load_task", load_task)
     for name in ("muon", "adam"):
         with pytest.raises(ConfigError) as refused:
             make_run(tmp_path / name, f"optimizer.name={name}")

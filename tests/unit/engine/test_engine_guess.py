@@ -7,8 +7,8 @@ import torch
 from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
-from headway.engine.pretend import KNOWN, Devices, Pretence
-from headway.engine.tracker import Tracker
+from headway.trace.fake_tensors import KNOWN, Devices, Pretence
+from headway.trace.storages import Tracker
 
 
 @pytest.fixture

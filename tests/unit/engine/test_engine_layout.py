@@ -35,7 +35,7 @@ def batches(num_micro: int) -> list[torch.Tensor]:
 
 def make_layout(ranks, model, strategy):
     if strategy == "fsdp":
-        from headway.engine.sharded import Sharded
+        from headway.engine.fsdp import Sharded
 
         return Sharded(ranks, model, list(model.blocks), "fp32")
     return Replicated(ranks, model.parameters(), bucket_bytes=200)

@@ -4,7 +4,7 @@ import importlib
 import sys
 
 import headway
-from headway.engine.trace import own_sources
+from headway.trace.recipe import own_sources
 
 
 def test_own_modules_count_and_installed_ones_do_not(tmp_path, monkeypatch):

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-import headway.hook
+import headway.launch.hook
 
-SITE = Path(headway.hook.__file__).parent / "site" / "_headway_hook.py"
+SITE = Path(headway.launch.hook.__file__).parent / "site" / "_headway_hook.py"
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pickle
 
 import pytest
 
-from headway.hook import Flight, hook_environment, read_dump, read_flight
-from headway.hook.flight import flight_of, read_plain
+from headway.launch.hook import Flight, hook_environment, read_dump, read_flight
+from headway.launch.hook.flight import flight_of, read_plain
 
 GROUPS = {"0": {"last_enqueued_collective": "10", "last_completed_collective": 9, "last_started_collective": "-1"}}
 ENTRIES = [

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from headway.hook import HOOK_SITE
+from headway.launch.hook import HOOK_SITE
 from headway.telemetry import HeartbeatWriter, read_beat
 
 STEP = "import _headway_hook as h, sys; page = h.Page(sys.argv[1], 1); page.steps = 7; page.write(); print(page.steps)"

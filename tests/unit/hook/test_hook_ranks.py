@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from headway.hook import HOOK_SITE, hook_environment, read_error
+from headway.launch.hook import HOOK_SITE, hook_environment, read_error
 
 spec = importlib.util.spec_from_file_location("hook_under_test", HOOK_SITE / "_headway_hook.py")
 hook = importlib.util.module_from_spec(spec)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.hook import remove_temps
+from headway.launch.hook import remove_temps
 
 
 def make(tmp_path, *folders):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.diagnose import ExitStatus
+from headway.diagnosis import ExitStatus
 from headway.launch.background import BackgroundWait, name_processes
 from headway.launch.listeners import Process
 

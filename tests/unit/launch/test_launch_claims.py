@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from headway.launch import claims
 from headway.launch.claims import Claims
-from headway.launch.ports import PortHold
+from headway.launch.foreign.ports import PortHold
 from headway.telemetry import make_lease
 
 

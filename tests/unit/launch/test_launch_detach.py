@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from headway.hook import HOOK_SITE
 from headway.launch.detach import detach
+from headway.launch.hook import HOOK_SITE
 from headway.launch.processes import TAG_NAME, descendants, kill_all, tagged
 from headway.telemetry import RunDir
 

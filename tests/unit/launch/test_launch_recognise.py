@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from headway.launch.recognise import ProgressReader
+from headway.launch.foreign.printed import ProgressReader
 
 
 def last(*lines):

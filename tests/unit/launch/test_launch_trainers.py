@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from headway.launch.recognise import ProgressReader
+from headway.launch.foreign.printed import ProgressReader
 
 LINES = [
     ('tqdm plain', ['  3%|▎         | 3/100 [00:01<00:40,  2.40it/s]'], (3, 100, None, None)),

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from headway.diagnose import ExitStatus
+from headway.diagnosis import ExitStatus
 from headway.launch import Incident, Outcome, failure_text
-from headway.launch.oom import OomCount, count_oom_kills
-from headway.launch.progress import RestartBudget, StallWatch
+from headway.launch.oom_kills import OomCount, count_oom_kills
+from headway.launch.restarts import RestartBudget, StallWatch
 from headway.launch.verdict import Reach, Stop, add_signal, explain_nursery, judge
 from headway.telemetry import Beat
 

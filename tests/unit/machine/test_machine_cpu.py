@@ -8,7 +8,7 @@ import pytest
 
 from headway.machine import cpu
 from headway.machine.cpu_child import CASES, PRECISIONS
-from headway.machine.judge_cpu import judge_cpu, words
+from headway.machine.rules.processor import judge_cpu, words
 
 AMX = "model name : Xeon\nflags : avx512f amx_bf16 amx_tile hypervisor\n\nmodel name : the second\n"
 PLAIN = "model name : EPYC\nflags : avx2 hypervisor\n"

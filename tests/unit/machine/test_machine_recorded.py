@@ -202,7 +202,7 @@ def test_a_drivers_name_leads_to_its_model(name, gib, found):
 
 
 def test_every_model_has_a_name_of_its_own_and_is_found_by_its_aliases():
-    from headway.machine.models import parse_wanted
+    from headway.machine.cards import parse_wanted
 
     names = [model.name for model in gpu_models()]
     assert len(names) == len(set(names)) > 90
@@ -233,7 +233,7 @@ def test_every_model_has_a_name_of_its_own_and_is_found_by_its_aliases():
     ],
 )
 def test_a_wish_may_state_the_memory_of_the_card(wish, name, devices):
-    from headway.machine.models import parse_wanted
+    from headway.machine.cards import parse_wanted
 
     count, model = parse_wanted(wish)
     assert (model.name, count * model.devices) == (name, devices)
@@ -241,7 +241,7 @@ def test_a_wish_may_state_the_memory_of_the_card(wish, name, devices):
 
 @pytest.mark.parametrize("wish", ["8xH20-80GB", "1x4090-80G", "2xA100-24GB"])
 def test_a_card_is_refused_with_a_memory_it_was_never_made_with(wish):
-    from headway.machine.models import parse_wanted
+    from headway.machine.cards import parse_wanted
 
     with pytest.raises(UsageError) as refused:
         parse_wanted(wish)

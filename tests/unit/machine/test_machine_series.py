@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headway.machine.models import gpu_models, series_capability
+from headway.machine.cards import gpu_models, series_capability
 
 
 @pytest.mark.parametrize(

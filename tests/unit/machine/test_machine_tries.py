@@ -18,13 +18,13 @@ from headway.machine import (
     Framework,
     GpuHealth,
     RankAnswer,
+    deep,
     inspect_machine,
     judge_answers,
     judge_batch,
     judge_data,
     judge_machine,
     probe,
-    probes,
     try_ranks,
 )
 
@@ -34,7 +34,7 @@ def codes(report) -> dict[str, str]:
 
 
 def test_room_for_a_checkpoint_is_reserved_and_given_back(tmp_path):
-    probe = probes.probe_write(tmp_path, 3 << 20)
+    probe = deep.probe_write(tmp_path, 3 << 20)
     assert (probe.reserved_bytes, probe.trouble) == (3 << 20, None)
     assert list(tmp_path.iterdir()) == []
 
@@ -45,32 +45,32 @@ def test_a_quota_or_a_limit_that_free_space_does_not_show_stops_the_run(tmp_path
         raise OSError(code, os.strerror(code))
 
     monkeypatch.setattr(os, "posix_fallocate", refuse)
-    probe = probes.probe_write(tmp_path, 1 << 20)
+    probe = deep.probe_write(tmp_path, 1 << 20)
     assert word in (probe.trouble or "")
     assert codes(machine(probe_bytes=0, probe_trouble=probe.trouble))["write-refused"] == "stop"
 
 
 def test_a_disk_that_cannot_reserve_is_no_fault(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "posix_fallocate", lambda *args: (_ for _ in ()).throw(OSError(errno.EOPNOTSUPP, "no")))
-    assert probes.probe_write(tmp_path, 1 << 20).trouble is None
+    assert deep.probe_write(tmp_path, 1 << 20).trouble is None
 
 
 def test_trackers_are_reached_with_a_deadline_and_without_their_secrets():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        found = probes.reach_trackers({"MLFLOW_TRACKING_URI": f"http://me:secret@127.0.0.1:{port}"}, 2.0)
+        found = deep.reach_trackers({"MLFLOW_TRACKING_URI": f"http://me:secret@127.0.0.1:{port}"}, 2.0)
     assert found == {f"MLFLOW_TRACKING_URI 127.0.0.1:{port}": "ok"}
-    gone = probes.reach_trackers({"WANDB_BASE_URL": f"http://127.0.0.1:{port}"}, 2.0)
+    gone = deep.reach_trackers({"WANDB_BASE_URL": f"http://127.0.0.1:{port}"}, 2.0)
     assert codes(machine(trackers=gone))["tracker-unreachable"] == "warn"
-    assert probes.reach_trackers({"WANDB_BASE_URL": "http://x", "WANDB_MODE": "offline"}) == {}
+    assert deep.reach_trackers({"WANDB_BASE_URL": "http://x", "WANDB_MODE": "offline"}) == {}
 
 
 def test_the_log_is_read_when_it_is_open_and_told_as_closed_when_not(tmp_path):
     log = tmp_path / "kmsg"
     log.write_text("6,1,2,-;NVRM: Xid (PCI:0000:9b:00): 119, pid=7, name=x, Timeout\n")
-    text = probes.read_kernel_log(log)
+    text = deep.read_kernel_log(log)
     assert codes(machine(eight_h100(), kernel_log=text))["xid-gsp"] == "warn"
-    assert probes.read_kernel_log(tmp_path / "none") is None
+    assert deep.read_kernel_log(tmp_path / "none") is None
 
 
 def test_the_deep_check_tries_everything_and_leaves_nothing(tmp_path):

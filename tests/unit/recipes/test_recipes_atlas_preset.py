@@ -6,7 +6,7 @@ import pytest
 from fakes.machines import eight_h100, machine
 from headway.config import ConfigErrors, load_config
 from headway.errors import ConfigError
-from headway.plan import make_plan
+from headway.planner import make_plan
 from headway.recipes.atlas.preset import RECIPE
 from headway.recipes.atlas.section import AtlasSection
 

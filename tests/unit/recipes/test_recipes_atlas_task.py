@@ -6,11 +6,11 @@ import torch
 
 from fakes.atlas_set import toy_section, toy_task, write_toy
 from headway.config import RunConfig
-from headway.engine.trace import set_train_mode
 from headway.errors import ConfigError, UsageError
 from headway.recipes.atlas.rollout import roll_out, start_attempts
 from headway.recipes.atlas.scene import expert_action, is_at
 from headway.recipes.atlas.task import make_task
+from headway.trace.recipe import set_train_mode
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from headway.adopt import check, read_guide, understand
 from headway.config import ConfigErrors, load_config
 from headway.errors import HeadwayError
 from headway.messages import hint, say
-from headway.plan import make_plan
+from headway.planner import make_plan
 from headway.recipes import find_recipe
 
 Told = list[tuple[str, Mapping[str, object]]]

@@ -7,7 +7,7 @@ from fakes.machines import four_4090, gpu, machine
 from headway.config import ConfigErrors, load_config
 from headway.errors import PlanError
 from headway.messages import say
-from headway.plan import make_plan
+from headway.planner import make_plan
 from headway.recipes.rdt.advice import weigh
 from headway.recipes.rdt.preset import RECIPE
 from headway.recipes.rdt.section import RdtSection

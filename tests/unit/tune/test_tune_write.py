@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from fakes.machines import machine
 from headway.config import ConfigErrors, dump_yaml, layer_of, load_config
 from headway.errors import ConfigError, UsageError
-from headway.plan import make_plan
-from headway.plan.calibrate import fingerprint
+from headway.planner import make_plan
+from headway.planner.calibrate import fingerprint
 from headway.recipes import find_recipe
 from headway.tune import (
     compose,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from headway.adopt.command import Command
-from headway.adopt.expand import Said
 from headway.adopt.launchers.parts import count_devices, entry_of, make, visible_devices, with_options
 from headway.adopt.options import Options, flags, known, read_options
 from headway.adopt.record import Launch
+from headway.adopt.shell.expand import Said
 
 _TAKES = (
     "hostfile include exclude num_nodes num_gpus min_elastic_nodes max_elastic_nodes master_port master_addr node_rank"

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from headway.adopt.command import Command
-from headway.adopt.expand import Said
 from headway.adopt.launchers.accelerate import read_accelerate
 from headway.adopt.launchers.deepspeed import read_deepspeed
 from headway.adopt.launchers.mindspore import read_launcher_script, read_msrun
@@ -26,6 +25,7 @@ from headway.adopt.launchers.parts import entry_of, is_python, is_shell, make, r
 from headway.adopt.launchers.tools import TOOLS
 from headway.adopt.launchers.torch import read_torchrun
 from headway.adopt.record import Entry, Launch
+from headway.adopt.shell.expand import Said
 
 Reader = Callable[[Command], Launch | None]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from headway.adopt.command import Command
-from headway.adopt.expand import Said, Variables, expand_words
 from headway.adopt.launchers.parts import entry_of, inner_entry, is_python, make, with_options
 from headway.adopt.options import flags, known, number, read_options
 from headway.adopt.record import Launch
-from headway.adopt.tokens import Word
-from headway.adopt.words import read_words
+from headway.adopt.shell.expand import Said, Variables, expand_words
+from headway.adopt.shell.lexer import read_words
+from headway.adopt.shell.tokens import Word
 
 _TABLE = flags(
     "worker_num local_worker_num master_addr master_port node_rank node_id log_dir join cluster_time_out bind_core"

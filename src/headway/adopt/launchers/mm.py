@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from headway.adopt.command import Command
-from headway.adopt.expand import Said
 from headway.adopt.launchers.parts import make
 from headway.adopt.options import known, number
 from headway.adopt.record import Entry, Launch
+from headway.adopt.shell.expand import Said
 
 _CONFIG = re.compile(
     r".*\.(?:py|ya?ml|json|toml)|.*\$\{?\w*(?:CONF|CFG|配置)\w*\}?.*|[<{\[].*(?:conf|cfg|配置).*[>}\]]|\$\{?[1-9]\}?",

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from headway.adopt.command import Command
-from headway.adopt.expand import Said, Variables, expand_words
 from headway.adopt.launchers.parts import inner_entry, make, with_options
 from headway.adopt.options import Options, flags, number, read_options
 from headway.adopt.record import Launch
-from headway.adopt.syntax import Simple, parse
-from headway.adopt.words import read_words
+from headway.adopt.shell.expand import Said, Variables, expand_words
+from headway.adopt.shell.lexer import read_words
+from headway.adopt.shell.parser import Simple, parse
 from headway.adopt.wrappers import unwrap
 
 _HOROVOD = flags(

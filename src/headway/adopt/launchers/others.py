@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from headway.adopt.command import Command
-from headway.adopt.expand import Said
 from headway.adopt.launchers.parts import (
     count_devices,
     endpoint,
@@ -18,6 +17,7 @@ from headway.adopt.launchers.parts import (
 )
 from headway.adopt.options import Options, flags, known, number, read_options
 from headway.adopt.record import Entry, Launch
+from headway.adopt.shell.expand import Said
 
 _PADDLE = flags(
     "master rank log_level nnodes nproc_per_node log_dir run_mode job_id devices gpus selected_gpus npus xpus mlus ips"

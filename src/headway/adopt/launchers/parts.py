@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from headway.adopt.command import Command
-from headway.adopt.expand import Said
 from headway.adopt.options import Options, is_dots, is_placeholder, known, number
 from headway.adopt.record import Entry, Launch
+from headway.adopt.shell.expand import Said
 
 _PYTHON = re.compile(
     r"(?:.*/)?(?:python|pypy|ipython)(?:\d(?:\.\d+)?)?(?:\.exe)?|py|.*\$\{?\w*PYTHON\w*\}?", re.IGNORECASE

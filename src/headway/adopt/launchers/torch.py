@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from headway.adopt.command import Command
-from headway.adopt.expand import Said
 from headway.adopt.launchers.parts import endpoint, entry_of, make, nodes, processes, with_options, without_python
 from headway.adopt.options import Options, flags, known, number, read_options
 from headway.adopt.record import Launch
+from headway.adopt.shell.expand import Said
 
 _TAKES = (
     "nnodes nproc_per_node rdzv_backend rdzv_endpoint rdzv_id rdzv_conf max_restarts monitor_interval start_method role"

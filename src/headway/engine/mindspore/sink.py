@@ -9,7 +9,7 @@ import mindspore as ms
 import mindspore.dataset as ds
 from numpy.typing import NDArray
 
-from headway.engine.mindspore.run import MindRun
+from headway.engine.mindspore.rank_state import MindRun
 from headway.engine.mindspore.task import inputs_of
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headway.config import Situation
-from headway.plan import MemoryForecast
+from headway.planner import MemoryForecast
 from headway.recipes.rdt.section import RdtSection
 from headway.units import size
 

@@ -9,10 +9,10 @@ import numpy as np
 from markupsafe import Markup
 
 from headway.telemetry import best_measure, number
+from headway.ui.report.both_languages import Said, both
 from headway.ui.report.gather import Facts, Steps
 from headway.ui.report.svg import NARROW, WIDE, Layer, Line, Plot, draw_plot, draw_stack
 from headway.ui.report.thin import Floats, smooth
-from headway.ui.report.words import Said, both
 from headway.units import duration, short, size
 
 _MOST_SPREAD = 1_000_000.0

@@ -15,11 +15,11 @@ from markupsafe import Markup
 from headway.messages import language
 from headway.telemetry import RunDir
 from headway.ui.report import tables
+from headway.ui.report.both_languages import both
 from headway.ui.report.figures import draw_figures, draw_shares
 from headway.ui.report.gather import Facts, gather
 from headway.ui.report.timeline import draw_timeline
 from headway.ui.report.verdict import find_gains, write_verdict
-from headway.ui.report.words import both
 from headway.units import duration, short, size
 
 _HERE: Final = Path(__file__).parent

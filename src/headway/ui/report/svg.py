@@ -16,8 +16,8 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from headway.ui.report.axis import Label, Scale, pick_log_ticks, pick_ticks, plain_tick, spread
+from headway.ui.report.both_languages import both_texts
 from headway.ui.report.thin import Floats, bin_means, thin
-from headway.ui.report.words import both_texts
 
 HEIGHT = 270
 NARROW, WIDE = 720, 1460

@@ -15,10 +15,10 @@ from markupsafe import Markup
 
 from headway.config import flatten
 from headway.messages import LANGUAGES, Language
-from headway.plan import PlanRow, origin_text, value_text
+from headway.planner import PlanRow, origin_text, value_text
 from headway.telemetry import Event, number
+from headway.ui.report.both_languages import both, both_or_plain, both_said
 from headway.ui.report.gather import Facts
-from headway.ui.report.words import both, both_or_plain, both_said
 from headway.ui.text import clean_text
 from headway.units import count, duration, size
 

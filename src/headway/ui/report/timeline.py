@@ -9,7 +9,7 @@ from markupsafe import Markup
 from headway.messages import LANGUAGES, say
 from headway.telemetry import Event, number
 from headway.ui.report.axis import Scale, pick_ticks
-from headway.ui.report.words import both_texts
+from headway.ui.report.both_languages import both_texts
 from headway.units import duration
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT = 1460, 150, 96, 16

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from headway.telemetry import Measure
+from headway.ui.report.both_languages import both
 from headway.ui.report.gather import Facts
-from headway.ui.report.words import both
 from headway.units import duration
 
 

@@ -1,0 +1,1 @@
+"""Shell text read without running it: text comes in, the commands it would start go out."""

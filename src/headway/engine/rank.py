@@ -1,0 +1,157 @@
+"""One rank, from its job to its last word. Started by module name from the launch stage; they meet in files."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from headway.checkpoint.torch_state import Saver
+from headway.config import RunConfig
+from headway.engine.ema import Ema
+from headway.engine.groups import refuse_other_optimizer
+from headway.engine.loop import train
+from headway.engine.meter import ENDED, Meter
+from headway.engine.optim import make_optimizers
+from headway.engine.order import mix_one
+from headway.engine.parallel import Layout, Ranks, Replicated, join, share_weights
+from headway.engine.policy import refuse_empty
+from headway.engine.precision import Precision
+from headway.engine.rank_state import Run
+from headway.engine.reporter import Reporter
+from headway.engine.snapshot import hash_frozen, prepare_save, resume, seed_everything
+from headway.engine.task import Task
+from headway.engine.wishes import listen_for_save, listen_for_stop
+from headway.messages import set_language
+from headway.planner import Plan, make_schedule
+from headway.telemetry import HeartbeatWriter, MetricsWriter, RunDir, read_json
+
+
+def main(job: dict[str, Any]) -> int:
+    """Train one rank of a run; return its exit code."""
+    set_language(job["lang"])
+    reporter = Reporter(job["report_fd"])
+    run: Run | None = None
+    try:
+        run = prepare(job, reporter)
+        _say_started(run, job)
+        state = train(run)
+        run.meter.say(ENDED)
+        reporter.finished(state, run.progress.step)
+        if run.ranks.world_size > 1:
+            # Rank 0 holds the store: it must not leave while others still talk to it.
+            dist.barrier()
+    except Exception as error:  # border: whatever ends a rank is told to the supervisor, then it ends
+        reporter.error(error, run.progress.step if run else 0)
+        return 1
+    return 0
+
+
+def prepare(job: dict[str, Any], reporter: Reporter) -> Run:
+    """Build everything the loop needs and bring it to where the run stands."""
+    place = RunDir(Path(job["run_dir"]))
+    stored = read_json(place.job)
+    plan = Plan.from_json(stored["plan"])
+    config, task = load_task(stored)
+    is_stop_wanted, save_asked_at = listen_for_stop(), listen_for_save()
+    beat = HeartbeatWriter(place.heartbeat(job["rank"]), job["attempt"])
+    device = _device(plan, job["local_rank"])
+    torch.set_num_threads(plan.threads)
+    if device.type == "cuda" and config.train.deterministic:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.use_deterministic_algorithms(True, warn_only=True)
+    held_out = task.eval_data()
+    refuse_empty(held_out)
+    ranks = join(job, device=device, backend=plan.backend)
+    seed_everything(config.seed)
+    model, layout = build_model(task, config, plan, ranks)
+    groups = task.param_groups(model)
+    refuse_other_optimizer(groups, config.optimizer)
+    seed_everything(mix_one(config.seed, 0, ranks.rank) >> 1)
+    run = Run(
+        config=config,
+        plan=plan,
+        task=task,
+        ranks=ranks,
+        model=model,
+        buffers=[b for name, b in model.named_buffers() if name in model.state_dict()],
+        layout=layout,
+        optimizers=make_optimizers(groups, layout),
+        schedule=make_schedule(config.lr, plan),
+        precision=Precision(plan.precision, device),
+        ema=Ema(model, layout, config.ema) if config.ema.decay else None,
+        data=task.train_data(),
+        eval_data=held_out,
+        checkpoints=place.checkpoints,
+        events=place.events,
+        frozen_id=hash_frozen(model),
+        saver=Saver(
+            place.checkpoints,
+            rank=ranks.rank,
+            world_size=ranks.world_size,
+            attempt=job["attempt"],
+            retention=config.save,
+            report=reporter.event,
+        ),
+        meter=Meter(beat, device),
+        metrics=MetricsWriter(place.metrics(ranks.rank), job["attempt"]),
+        reporter=reporter,
+        is_stop_wanted=is_stop_wanted,
+        save_asked_at=save_asked_at,
+    )
+    for path, why in resume(run):
+        reporter.event({"kind": "checkpoint_skipped", "path": str(path), "why": why})
+    prepare_save(run)
+    return run
+
+
+def load_task(stored: dict[str, Any]) -> tuple[RunConfig, Task]:
+    """Return the config with its typed task section, and the recipe's task, both found by name."""
+    recipe = importlib.import_module("headway.recipes").find_recipe(stored["recipe"])
+    values = dict(stored["config"])
+    section = recipe.section.model_validate(values.pop("task"))
+    config = RunConfig.model_validate(values)
+    # What the plan decided stands in the config a task sees: no task has to know what `auto` became.
+    arithmetic = config.train.model_copy(update={"precision": stored["plan"]["precision"]})
+    config = config.model_copy(update={"task": section, "train": arithmetic})
+    return config, importlib.import_module(recipe.task).make_task(config)
+
+
+def build_model(task: Task, config: RunConfig, plan: Plan, ranks: Ranks) -> tuple[nn.Module, Layout]:
+    """Return the model laid over the ranks; the model itself knows nothing of layout, recomputation or compiling."""
+    with torch.device(ranks.device):
+        model = task.build_model()
+    share_weights(model, ranks)
+    blocks = task.blocks(model)
+    if config.train.activation_checkpoint:
+        for block in blocks:
+            block.forward = functools.partial(checkpoint, block.forward, use_reentrant=False)
+    if config.train.compile:
+        for block in blocks:
+            block.compile()
+    if plan.strategy == "fsdp":
+        sharded = importlib.import_module("headway.engine.fsdp")
+        return model, sharded.Sharded(ranks, model, blocks, plan.precision)
+    return model, Replicated(ranks, model.parameters())
+
+
+def _say_started(run: Run, job: dict[str, Any]) -> None:
+    """Tell from which step this attempt trains."""
+    if run.ranks.rank == 0:
+        event = {"kind": "training_started", "attempt": job["attempt"], "step": run.progress.step}
+        run.reporter.event({**event, "samples": run.progress.position})
+
+
+def _device(plan: Plan, local_rank: int) -> torch.device:
+    if plan.device == "cpu":
+        return torch.device("cpu")
+    device = torch.device("cuda", local_rank)
+    torch.cuda.set_device(device)
+    return device

@@ -1,0 +1,1 @@
+"""Lines that are not ours: how they are started, watched and judged."""

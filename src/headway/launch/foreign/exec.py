@@ -1,0 +1,40 @@
+"""A foreign rank's entry: become the user's program, with the environment and files that the nursery has set up."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from string import Template
+from typing import Any, NoReturn
+
+from headway.launch.foreign.line import COERCED, Foreign, has_given
+from headway.telemetry import RunDir, read_json
+
+_NOT_OURS = ("TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_ERROR_FILE", "HEADWAY_HOOK_CLAIMED")
+"""Left by a launcher or a run around this one; each of them would mislead the rank."""
+
+
+def main(job: dict[str, Any]) -> NoReturn:
+    """Replace this process; whatever prevents that is raised, and told by the nursery."""
+    foreign = Foreign.from_json(read_json(RunDir(Path(job["run_dir"])).job)["foreign"])
+    argv = list(job.get("argv") or foreign.argv)
+    if foreign.has_macros:
+        argv = [argv[0], *(Template(word).safe_substitute(local_rank=job["local_rank"]) for word in argv[1:])]
+    environment = _environment()
+    os.chdir(foreign.cwd)
+    # What is ignored stays so across an exec. Python ignores the first two, and `yes | head` would never end; a shell
+    # ignores the next two in what it starts with `&`, and a stop that we pass on would not be heard; the nursery
+    # ignores the last ones.
+    ignored = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+    for signum in ignored:
+        signal.signal(signum, signal.SIG_DFL)
+    os.execvpe(argv[0], argv, environment)
+
+
+def _environment() -> dict[str, str]:
+    """Return what the program sees: what a shell would have given it, and what the supervisor has set for this rank."""
+    environment = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
+    if COERCED in environment and not has_given(COERCED):
+        del environment[COERCED]
+    return environment

@@ -1,0 +1,1 @@
+"""AMD devices: recorded texts of rocm-smi and amd-smi."""

@@ -1,0 +1,1 @@
+"""Ascend devices: by npu-smi, live and recorded."""

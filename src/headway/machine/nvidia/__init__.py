@@ -1,0 +1,1 @@
+"""NVIDIA devices: by the driver's library, by nvidia-smi, and by recorded texts of either."""

@@ -1,0 +1,93 @@
+"""Which devices, how many ranks, which strategy, precision and threads: the part of a plan that the machine decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from headway.config import ParallelConfig, RunConfig
+from headway.errors import PlanError
+from headway.machine import Gpu, MachineReport, has_bf16, pick_devices
+from headway.planner.record import PlanWarning
+
+Precision = Literal["fp32", "bf16", "fp16"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """The run on its devices."""
+
+    gpus: tuple[Gpu, ...]
+    world_size: int
+    strategy: Literal["single", "ddp", "fsdp"]
+    precision: Precision
+    threads: int
+    warnings: tuple[PlanWarning, ...]
+
+    @property
+    def device(self) -> Literal["cpu", "cuda"]:
+        """Where the ranks compute."""
+        return "cuda" if self.gpus else "cpu"
+
+
+def lay_out(config: RunConfig, machine: MachineReport, origins: Mapping[str, str]) -> Layout:
+    """Return the layout, or refuse what this machine cannot do."""
+    parallel = config.parallel
+    by_index = {gpu.index: gpu for gpu in machine.gpus}
+    gpus = tuple(by_index[index] for index in pick_devices(machine, parallel.gpus))
+    if parallel.strategy == "single":
+        gpus, world_size = _keep_one(parallel, gpus, origins)
+    else:
+        world_size = len(gpus) or parallel.cpus
+    precision = _choose_precision(config.train.precision, gpus)
+    threads = parallel.threads or max(1, machine.cores // world_size)
+    return Layout(
+        gpus=gpus,
+        world_size=world_size,
+        strategy=parallel.strategy if parallel.strategy != "auto" else "ddp" if world_size > 1 else "single",
+        precision=precision,
+        threads=threads,
+        warnings=tuple(_warn(machine, gpus, world_size, threads, precision)),
+    )
+
+
+def _keep_one(
+    parallel: ParallelConfig, gpus: tuple[Gpu, ...], origins: Mapping[str, str]
+) -> tuple[tuple[Gpu, ...], int]:
+    """Return the one device of strategy=single; a number of ranks that somebody wrote is not cut in silence."""
+    asked = len(gpus) if parallel.gpus != "auto" else 0
+    if not gpus and origins.get("parallel.cpus", "default") != "default":
+        asked = parallel.cpus
+    if asked > 1:
+        raise PlanError("plan/single-many", ranks=asked)
+    return gpus[:1], 1
+
+
+def _choose_precision(wanted: Precision | Literal["auto"], gpus: Sequence[Gpu]) -> Precision:
+    if wanted == "fp16" and not gpus:
+        raise PlanError("plan/fp16-on-cpu")
+    if wanted != "auto":
+        return wanted
+    known = [has_bf16(gpu) for gpu in gpus]
+    if not gpus or None in known:
+        return "fp32"
+    return "bf16" if all(known) else "fp16"
+
+
+def _warn(
+    machine: MachineReport, gpus: Sequence[Gpu], world_size: int, threads: int, precision: str
+) -> list[PlanWarning]:
+    warnings = []
+    if not gpus and world_size > machine.cores:
+        facts = {"ranks": str(world_size), "cores": str(machine.cores)}
+        warnings.append(PlanWarning(code="plan/ranks-over-cores", facts=facts))
+    elif threads * world_size > machine.cores:
+        facts = {"ranks": str(world_size), "threads": str(threads), "cores": str(machine.cores)}
+        warnings.append(PlanWarning(code="plan/threads-over-cores", facts=facts))
+    old = [gpu for gpu in gpus if has_bf16(gpu) is False]
+    if precision == "bf16" and old:
+        capability = old[0].capability
+        facts = {"gpu": old[0].name or "n/a", "capability": ".".join(map(str, capability)) if capability else "n/a"}
+        warnings.append(PlanWarning(code="plan/bf16-emulated", facts=facts))
+    return warnings

@@ -1,0 +1,1 @@
+"""Formulas of public models: a name or a shape comes in, parameters, kept activations and work go out."""

@@ -1,0 +1,27 @@
+"""Public models by name: a name, the words of a step and a machine come in, a `NamedForecast` goes out.
+
+A folder of its own, so that only who asks pays for the networks it knows.
+"""
+
+from headway.planner.models.public.model import (
+    NamedForecast,
+    find_named,
+    foresee_named,
+    largest_batch,
+    list_words,
+    other_ways,
+    read_settings,
+)
+from headway.planner.models.public.step import BITSANDBYTES, NF4
+
+__all__ = [
+    "BITSANDBYTES",
+    "NF4",
+    "NamedForecast",
+    "find_named",
+    "foresee_named",
+    "largest_batch",
+    "list_words",
+    "other_ways",
+    "read_settings",
+]

@@ -1,0 +1,254 @@
+"""How a public model is trained, as words of the command line, and the same as one rank's `Work`.
+
+Three things decide what a rank holds beside the model: the number formats (`precision`), who keeps what (`strategy`),
+and the code that computes (`stack`). Each is a table or a function here; `decoder.py` and `memory.py` do the counting.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from headway.planner.memory import MemoryForecast
+from headway.planner.models.decoder import Decoder, count_lora
+from headway.planner.step import Adapter, Loss, Work
+
+_STATES = {"adamw": 8.0, "adamw-fused": 8.0, "adamw-8bit": 2.0, "lion": 4.0, "sgd": 4.0, "adafactor": 0.0}
+"""Bytes of optimizer state for a weight in fp32."""
+NF4 = 0.5 + 1 / 64 + 4 / (64 * 256)
+"""Bytes of a 4-bit weight: one scale for 64 of them, itself in 8 bits."""
+BITSANDBYTES = 0.36
+"""Bytes a 4-bit weight of litgpt takes beside that: calibrated on its published rows, the cause is not established. The
+other stacks need no such constant: what their tables show above the packed weights is fp32 embeddings."""
+_LINEARS = {
+    "all": ("q", "k", "v", "o", "gate", "up", "down"),
+    "attention": ("q", "k", "v", "o"),
+    "qkv": ("q", "k", "v"),
+    "qv": ("q", "v"),
+}
+_ZERO_BUCKET, _ZERO_LIVE, _ZERO_GROUP = 5e8, 1e9, 1e9
+"""DeepSpeed's own numbers: weights in a reduce bucket (`reduce_bucket_size`), weights that ZeRO-3 keeps together
+(`stage3_max_live_parameters`), and weights it updates at a time (`sub_group_size`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How the model is trained; each name is a word of the command line."""
+
+    batch: int = 1
+    """Samples a GPU takes at a time."""
+    accumulation: int = 1
+    seq: int = 2048
+    """Tokens of a sample."""
+    image: int = 224
+    """Side of an image in pixels."""
+    precision: Literal["bf16", "fp16", "bf16-pure", "fp8", "fp32"] = "bf16"
+    """16 bits by autocast over fp32 weights, everything in bf16, bf16 with products in 8 bits, or all in fp32."""
+    optimizer: Literal["adamw", "adamw-fused", "adamw-8bit", "lion", "sgd", "adafactor"] = "adamw"
+    """`adamw` is PyTorch's default, the foreach loop; `adamw-fused` its single kernel."""
+    method: Literal["full", "lora", "qlora"] = "full"
+    rank: int = 16
+    targets: Literal["all", "attention", "qkv", "qv"] = "all"
+    """Linear layers that get an adapter."""
+    frozen: Literal["auto", "fp32"] = "auto"
+    """Type of weights that are not trained: 16 bits (4 for `qlora`), or fp32, as they load when nobody says a type."""
+    recompute: Literal["none", "selective", "full"] = "none"
+    strategy: Literal["ddp", "zero1", "zero2", "zero3", "fsdp"] = "ddp"
+    """Whole replicas, DeepSpeed's three stages, or PyTorch's sharding; `zero=2` says `strategy=zero2`."""
+    tensor: int = 1
+    """Ranks that share the matrices of a layer."""
+    compile: bool = False
+    loss: Literal["auto", "whole", "chunked", "fused", "cut"] = "auto"
+    """How logits become a loss: all in fp32, in chunks, compiled, or never together (Liger, cut cross entropy)."""
+    attention: Literal["flash", "eager"] = "flash"
+    """Without or with a matrix of the sequence's length squared."""
+    lengths: Literal["equal", "varied"] = "equal"
+    """Whether every step has samples of one length, or the allocator meets many."""
+    stack: Literal["auto", "torch", "hf", "torchtune", "unsloth", "litgpt"] = "auto"
+    """Whose code computes: a plain PyTorch loop (for full training), transformers with PEFT and bitsandbytes (for LoRA
+    and QLoRA), or one that keeps less."""
+
+    @property
+    def codebase(self) -> str:
+        """Whose code computes, where nobody has said it too."""
+        if self.stack != "auto":
+            return self.stack
+        return "torch" if self.method == "full" else "hf"
+
+    @property
+    def is_16bit_whole(self) -> bool:
+        """Whether nothing is kept in fp32."""
+        return self.precision == "bf16-pure"
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether products are narrower than the weights somebody keeps."""
+        return self.precision in ("bf16", "fp16", "fp8")
+
+    @property
+    def is_deepspeed(self) -> bool:
+        """Whether DeepSpeed holds weights and states."""
+        return self.strategy.startswith("zero")
+
+
+HF_FRAGMENTATION, ZERO3_FRAGMENTATION = 1.1, 1.22
+"""Reserved over allocated in transformers' loop, and under DeepSpeed's ZeRO-3, whose gathered layers of all sizes come
+and go between shards that stay (published: 1.08 to 1.3)."""
+HF_CONTEXT_BYTES = 1.0e9
+"""What the driver shows beside the allocator's in a process with transformers, bitsandbytes and flash attention."""
+
+
+def weigh_outside(settings: Settings, forecast: MemoryForecast) -> MemoryForecast:
+    """Return the forecast with what the stack's allocator and libraries take beside the tensors."""
+    varied = settings.lengths == "varied"
+    if settings.codebase == "hf":
+        forecast = replace(forecast, fragments=HF_FRAGMENTATION, context_bytes=HF_CONTEXT_BYTES)
+    if settings.strategy == "zero3":
+        forecast = replace(forecast, fragments=ZERO3_FRAGMENTATION)
+    return replace(forecast, varied=varied)
+
+
+def describe_step(
+    settings: Settings, *, shape: Decoder | None, patch: int | None, ranks: int
+) -> tuple[Decoder | None, Work]:
+    """Return the shape as the stack runs it and one rank's step of it, on so many ranks."""
+    side = settings.image // patch if patch else 0
+    work = Work(
+        micro_batch=settings.batch,
+        seq_len=1 if shape is None else side**2 + 1 if patch else settings.seq,
+        accumulation=settings.accumulation,
+        compute_bytes=4.0 if settings.precision == "fp32" else 2.0,
+        recompute="offload" if settings.codebase == "unsloth" and settings.recompute == "full" else settings.recompute,
+        compiled=settings.compile,
+        flash=settings.attention == "flash",
+        tensor=settings.tensor,
+        sequence_parallel=settings.tensor > 1,
+        keeps_gathered=settings.tensor > 1,
+        **_formats(settings),
+        **_layout(settings, ranks),
+        **_loss(settings),
+    )
+    if shape is None:
+        return None, work
+    if settings.codebase == "litgpt":
+        # One matrix for queries, keys and values; every checkpoint stores the output embedding apart.
+        shape = replace(shape, one_qkv=True, tied=False)
+    # These copy shared key and value heads out to every query head, as attention that is written out does.
+    if settings.codebase in ("torchtune", "litgpt") or settings.attention == "eager":
+        shape = replace(shape, expand_kv=True)
+    if settings.method != "full":
+        work = replace(work, adapter=_adapter(shape, settings), **_frozen(settings))
+    return shape, work
+
+
+def _formats(settings: Settings) -> dict[str, Any]:
+    """Return the bytes of weights, gradients, states and the residual stream."""
+    whole, pure = settings.method == "full", settings.is_16bit_whole
+    narrow = pure or (settings.is_deepspeed and settings.is_mixed)
+    # PEFT and Unsloth keep adapters in fp32 beside a 16-bit model; torchtune and litgpt in the model's type.
+    own = (
+        4.0 if (settings.codebase in ("torch", "hf", "unsloth") or not pure) and not _casts_adapters(settings) else 2.0
+    )
+    is_autocast = settings.strategy == "ddp" and (whole or (settings.frozen == "fp32" and settings.method == "lora"))
+    states = _STATES[settings.optimizer]
+    if settings.optimizer not in ("adamw-8bit",) and pure and (whole or own == 2.0):
+        states /= 2
+    return {
+        "weight_bytes": (2.0 if narrow else 4.0) if whole else (4.0 if _is_wide(settings) else 2.0),
+        "adapter_bytes": own,
+        "grad_bytes": (2.0 if narrow else 4.0) if whole else own,
+        "state_bytes": states,
+        "master_bytes": 4.0 if settings.is_deepspeed and settings.is_mixed else 0.0,
+        # Under autocast a sum of an fp32 stream and a 16-bit branch is fp32. DeepSpeed and FSDP cast the weights
+        # themselves, embeddings too, so the stream is in 16 bits from its start.
+        "stream_bytes": 4.0 if settings.is_mixed and is_autocast else None,
+        "cast_weights": settings.is_mixed and is_autocast and (whole or settings.recompute == "none"),
+        "fused_kernels": settings.codebase == "unsloth",
+    }
+
+
+def _is_wide(settings: Settings) -> bool:
+    """Say whether frozen weights are kept in fp32."""
+    return settings.precision == "fp32" or (settings.frozen == "fp32" and not _casts_adapters(settings))
+
+
+def _casts_adapters(settings: Settings) -> bool:
+    """Say whether DeepSpeed casts the adapters with the rest (their masters are its own)."""
+    return settings.is_deepspeed and settings.is_mixed
+
+
+def _layout(settings: Settings, ranks: int) -> dict[str, Any]:
+    """Return over how many ranks weights, gradients and states are cut, and what exchanging them takes.
+
+    DeepSpeed in 16 bits: 2 + 2 + 12/N bytes of a weight in stage 1, 2 + 14/N in stage 2, 16/N in stage 3 (weights and
+    gradients in 16 bits, master weights and two moments in fp32), and its buffers.
+    """
+    data = max(1, ranks // settings.tensor)
+    cut = {"zero1": (1, 1, data), "zero2": (1, data, data), "zero3": (data,) * 3, "fsdp": (data,) * 3}
+    weights, gradients, states = cut.get(settings.strategy, (1, 1, 1))
+    out: dict[str, Any] = {"shard_weights": weights, "shard_grads": gradients, "shard_states": states}
+    if settings.is_deepspeed:
+        out["bucket_params"] = _ZERO_BUCKET
+        if settings.is_mixed:
+            out["step_bytes"] = 4.0  # gradients in fp32, as the masters take them
+        if settings.strategy == "zero3":
+            out |= {"live_params": _ZERO_LIVE, "step_params": _ZERO_GROUP}
+        return out
+    if settings.optimizer == "adamw" and settings.codebase in ("torch", "hf", "unsloth"):
+        # torch.optim's foreach loop writes the root of all second moments out at once.
+        out["step_bytes"] = 2.0 if settings.is_16bit_whole and settings.method == "full" else 4.0
+    if settings.strategy == "ddp" and ranks > 1:
+        narrow = settings.is_16bit_whole and settings.method == "full"
+        out["bucket_bytes"] = 2.0 if narrow else 4.0  # gradients, once more
+    return out
+
+
+def _loss(settings: Settings) -> dict[str, Any]:
+    """Return how logits become a loss, and what a stack holds of them beside."""
+    chosen: dict[str, Loss] = {"torchtune": "chunked", "unsloth": "cut"}
+    loss: Loss = chosen.get(settings.codebase, "fused" if settings.compile else "whole")
+    if settings.loss != "auto":
+        loss = settings.loss
+    # A transformers model returns its logits, in fp32, and shifts a copy of them by a token: they live beside what the
+    # loss makes of them, and the copy's gradient is as long again (slopes of three published tables: 18 bytes a logit).
+    copies = 6.0 if settings.codebase == "hf" and loss == "whole" else 0.0
+    if copies and _upcasts(settings):
+        copies = 4.0  # the head is in fp32, so its output never was in 16 bits
+    # The Trainer autocasts even where every weight is in 16 bits.
+    is_plain = settings.is_16bit_whole and settings.codebase != "hf"
+    out = {"loss": loss, "logit_copies": copies, "narrow_loss": settings.is_deepspeed or is_plain}
+    if settings.codebase == "unsloth" and loss != "cut":
+        # Before it cut the cross entropy (November 2024), Unsloth's model returned its logits, and the loop held them.
+        out |= {"holds_logits": True, "logit_copies": 2.0}
+    return out
+
+
+def _upcasts(settings: Settings) -> bool:
+    """Say whether PEFT's `prepare_model_for_kbit_training` has cast what is not packed to fp32.
+
+    That is embeddings, norms, and so the residual stream. `precision=bf16-pure` leaves them as they are, and DeepSpeed
+    casts them back.
+    """
+    is_packed = settings.method == "qlora" and settings.codebase == "hf"
+    return is_packed and settings.precision != "bf16-pure" and not settings.is_deepspeed
+
+
+def _frozen(settings: Settings) -> dict[str, Any]:
+    """Return how weights that are not trained are stored."""
+    if settings.method != "qlora":
+        return {}
+    if settings.codebase == "litgpt":
+        return {"frozen_bytes": NF4 + BITSANDBYTES, "packed_inputs": True}
+    return {"frozen_bytes": NF4} | ({"table_bytes": 4.0, "stream_bytes": 4.0} if _upcasts(settings) else {})
+
+
+def _adapter(shape: Decoder, settings: Settings) -> Adapter:
+    """Return LoRA as the stack has it: two thin matrices beside each wrapped layer, and what they keep of its input."""
+    wrapped = tuple(name for name in _LINEARS[settings.targets] if name != "gate" or shape.mlp == "swiglu")
+    params = count_lora(shape, settings.rank, wrapped)
+    if settings.codebase == "unsloth":  # its backward reads what the frozen layers keep anyway
+        return Adapter(params=params, inputs=(), dropout=False)
+    if settings.codebase in ("torchtune", "litgpt"):
+        return Adapter(params=params, inputs=wrapped, dropout=True)
+    # PEFT casts the input to the adapter's type; under autocast the product casts it back, anew for each layer.
+    return Adapter(params=params, inputs=wrapped, dropout=False, cast_bytes=2.0 if settings.is_mixed else 4.0)

@@ -1,0 +1,131 @@
+"""What a traced script would take and give on the machine of the plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headway.machine import MachineReport
+from headway.planner.forecast import CPU_CONTEXT_BYTES, find_card, gpu_room
+from headway.planner.memory import MemoryForecast, Verdict
+from headway.planner.roofline import SpeedForecast, time_traced
+from headway.planner.script_trace import ScriptLine, ScriptTrace, trace_script
+
+_BY_SAMPLE = ("activations", "temporaries", "batch")
+"""Holders that grow with the batch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptForecast:
+    """How a script of the user's own would do."""
+
+    line: ScriptLine
+    trace: ScriptTrace
+    memory: MemoryForecast
+    used_bytes: float
+    device_bytes: float
+    """Memory a rank may use on the smallest device."""
+    verdict: Verdict
+    device: str | None
+    """The GPU; none: the host's memory."""
+    speed: SpeedForecast | None
+
+    @property
+    def largest_micro_batch(self) -> int | None:
+        """Samples that would fit, if what grows with the batch grows evenly; none: not known, or not one."""
+        now = self.trace.micro_batch
+        for samples in range((now or 0) - 1, 0, -1):
+            share = samples / now if now else 1.0
+            parts = {name: held * (share if name in _BY_SAMPLE else 1.0) for name, held in self.memory.parts.items()}
+            if replace(self.memory, parts=parts).judge(self.device_bytes) == "fits":
+                return samples
+        return None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the forecast as `--json` prints it."""
+        trace, speed = self.trace, self.speed
+        out: dict[str, Any] = {
+            "schema": "plan-script/1",
+            "script": self.line.entry,
+            "args": list(self.line.args),
+            "ranks": self.line.ranks,
+            "device": self.device,
+            "verdict": self.verdict,
+            "used_bytes": round(self.used_bytes),
+            "device_bytes": round(self.device_bytes),
+            "allocated_bytes": round(self.memory.allocated_bytes),
+            "parts": {name: round(held) for name, held in self.memory.parts.items()},
+            "moment": self.memory.moment,
+            "micro_batch": trace.micro_batch,
+            "accumulation": trace.accumulation,
+            "params": trace.params,
+            "trained": trace.trained,
+            "optimizers": list(trace.optimizers),
+            "left_out": list(trace.left_out),
+            "largest_micro_batch": self.largest_micro_batch if self.verdict == "will-not-fit" else None,
+            "took_s": trace.took_s,
+            "step_s": None,
+            "samples_s": None,
+            "mfu": None,
+        }
+        if speed is not None:
+            out |= {"step_s": speed.step_s, "mfu": speed.mfu}
+            out["samples_s"] = speed.samples_s if trace.micro_batch else None
+        return out
+
+
+def foresee_script(line: ScriptLine, machine: MachineReport) -> ScriptForecast:
+    """Trace the script of a launch line and return how it would do on a machine; takes seconds."""
+    gpus = [gpu for gpu in machine.gpus if not gpu.lost]
+    trace = trace_script(line, gpus)
+    if not line.is_launched:  # the script may start its ranks itself (torch.multiprocessing.spawn)
+        line = replace(line, ranks=trace.world_size, local_ranks=trace.world_size)
+    memory = weigh_script(trace, line)
+    if not gpus or not trace.on_device:
+        share = machine.memory_free_bytes / line.local_ranks
+        used = memory.allocated_bytes + CPU_CONTEXT_BYTES
+        verdict: Verdict = "fits" if used <= 0.92 * share else "tight" if used <= share else "will-not-fit"
+        return ScriptForecast(
+            line=line,
+            trace=trace,
+            memory=replace(memory, ranks=1),
+            used_bytes=used,
+            device_bytes=share,
+            verdict=verdict,
+            device=None,
+            speed=None,
+        )
+    room = min(gpu_room(gpu) for gpu in gpus[: line.local_ranks])
+    card = find_card(gpus[0])
+    speed = None
+    if card is not None:
+        speed = time_traced(
+            card,
+            number="half" if trace.half_share > 0.5 else "fp32",
+            flops=trace.flops,
+            moved=trace.moved_bytes,
+            update=trace.update_bytes,
+            weights=trace.weight_bytes,
+            trained=trace.trained_bytes,
+            kernels=trace.kernels,
+            plan=(trace.micro_batch or 1, trace.accumulation, line.ranks, False),
+        )
+    return ScriptForecast(
+        line=line,
+        trace=trace,
+        memory=memory,
+        used_bytes=memory.used_bytes,
+        device_bytes=room,
+        verdict=memory.judge(room),
+        device=gpus[0].name,
+        speed=speed,
+    )
+
+
+def weigh_script(trace: ScriptTrace, line: ScriptLine) -> MemoryForecast:
+    """Return who holds a rank's memory at its peak, in the planner's words."""
+    parts = {name: float(held) for name, held in trace.parts.items()}
+    parts["temporaries"] = parts.pop("backward", 0.0) + parts.pop("step", 0.0)
+    return MemoryForecast(
+        parts={name: held for name, held in parts.items() if held > 0}, moment=trace.moment, ranks=line.ranks
+    )
