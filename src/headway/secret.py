@@ -122,7 +122,10 @@ def _secret_values(environ: Mapping[str, str]) -> list[str]:
 
 def _hide_named(found: re.Match[str]) -> str:
     name, sign, value = found[1], found[2], found[3]
-    if name_of_secret(name.lstrip("-")) is None or _REFERENCE.fullmatch(value.strip("\"'")):
+    if name_of_secret(name.lstrip("-")) is None:
+        # `KeyError: 'password=…'`: the value may hold a name and a value of its own.
+        return f"{name}{sign}{_NAMED_VALUE.sub(_hide_named, value)}"
+    if _REFERENCE.fullmatch(value.strip("\"'")):
         return found[0]
     # "unexpected token: end of file" is prose, and the reader needs it.
     is_prose = ":" in sign and value[0] not in "\"'" and not (len(value) > 7 and any(map(str.isdigit, value)))

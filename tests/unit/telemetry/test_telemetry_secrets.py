@@ -94,3 +94,8 @@ def test_a_secret_argument_stays_hidden_when_the_program_prints_it() -> None:
 def test_a_printed_list_of_arguments_hides_the_value_behind_a_flag():
     text = "['job.py', '--password', 'abcDEF123457', '--lr', '0.1']"
     assert redact(text, {}) == "['job.py', '--password', …, '--lr', '0.1']"
+
+
+def test_a_secret_inside_the_text_of_an_error_is_hidden():
+    assert redact("KeyError: 'db_password=glpat-HX34CG3dz'", {}) == "KeyError: 'db_password=…'"
+    assert redact("a=" * 300 + "b", {}) == "a=" * 300 + "b"
