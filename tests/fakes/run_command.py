@@ -17,8 +17,11 @@ from headway.telemetry import RunDir, read_events
 class Ran:
     """A `headway run` that was started."""
 
-    def __init__(self, folder: Path, *words: str, env: dict[str, str] | None = None, **popen: Any) -> None:
+    def __init__(
+        self, folder: Path, *words: str, env: dict[str, str] | None = None, program: str | None = None, **popen: Any
+    ) -> None:
         self.folder = folder
+        command = ["-m", "headway"] if program is None else ["-c", program]
         self.mark = os.urandom(8).hex()
         paths = [str(ROOT / "src"), *filter(None, [(env or {}).get("PYTHONPATH")])]
         environment = {**os.environ, **(env or {}), "PYTHONPATH": ":".join(paths), MARK: self.mark}
@@ -27,7 +30,7 @@ class Ran:
         for name in ("RANK", "WORLD_SIZE", "CUDA_VISIBLE_DEVICES"):
             environment.pop(name, None)
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "headway", "run", "--out", str(folder / "runs"), *words],
+            [sys.executable, *command, "run", "--out", str(folder / "runs"), *words],
             cwd=folder,
             env=environment,
             stdout=subprocess.PIPE,

@@ -126,6 +126,28 @@ def test_a_line_that_goes_to_the_background_is_waited_for(tmp_path, code):
     assert ran.events("run_ended")[0]["state"] == ("failed" if code else "done")
 
 
+HASTY = "import headway.launch.background as wait; wait._IDLE_S = 1.0; import headway.__main__ as it; it.main()"
+"""Half a minute is long for a test."""
+
+
+@pytest.mark.parametrize(
+    ("options", "left", "code", "named"),
+    [
+        ((), "sleep 300", 5, "left processes behind that did nothing for 30 s and were ended"),
+        ((), "python -m http.server -b 127.0.0.1 0", 0, "were asked to end"),
+        (("--no-training",), "sleep 3", 0, "are waited for"),
+    ],
+)
+def test_what_a_training_leaves_idle_is_ended_named_and_not_called_done(tmp_path, options, left, code, named):
+    steps = "".join(f"echo step {step}/3 loss 0.{step}\n" for step in (1, 2, 3))
+    (tmp_path / "x.sh").write_text(f"{steps}{left} > /dev/null 2>&1 &\nsleep 0.2\n")
+    with running(tmp_path, *options, "bash", "x.sh", program=HASTY) as ran:
+        assert ran.wait() == code, ran.err
+    assert named in ran.err
+    assert left.split()[-1] in ran.err
+    assert ran.events("run_ended")[0]["state"] == ("failed" if code else "done")
+
+
 def test_a_run_in_a_container_of_the_same_name_lives_and_is_stopped_from_outside(tmp_path):
     if os.geteuid() != 0 or subprocess.run(["unshare", "--pid", "--fork", "true"]).returncode:
         pytest.skip("needs root, to make a PID namespace")

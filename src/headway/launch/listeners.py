@@ -47,6 +47,8 @@ class Process:
     blocks: int = 0
     cpu_s: float = 0.0
     """Processor time it has used."""
+    moved_bytes: int = 0
+    """Read and written, by itself and by children that have ended."""
     script: bytes = b""
     """Of a shell that catches everything, as it does for a trap on EXIT: what it runs."""
 
@@ -208,7 +210,17 @@ def _read(pid: int) -> Process | None:
         ignores=int(facts["SigIgn"][0], 16),
         blocks=int(facts["SigBlk"][0], 16),
         cpu_s=(int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK"),
+        moved_bytes=_read_moved(place),
     )
+
+
+def _read_moved(place: Path) -> int:
+    """Return what it has read and written, 0 where that may not be seen."""
+    try:
+        lines = (place / "io").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in lines if line.startswith(("rchar", "wchar")))
 
 
 def _read_script(place: Path, command: bytes) -> bytes:

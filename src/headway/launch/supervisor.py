@@ -420,7 +420,8 @@ class Supervisor:
     def _wait_for_background(self, attempt: Attempt, now: float) -> bool:
         if attempt.background is None:
             steps = max((beat.step for beat in self._beats(attempt) if beat is not None), default=0)
-            attempt.background = BackgroundWait(has_trained=steps > 0)
+            assert self._job.foreign is not None
+            attempt.background = BackgroundWait(has_trained=steps > 0 and self._job.foreign.must_train)
             self._tell.emit("warning", code="launch/background", facts={"processes": name_processes(self._left)})
         assert isinstance(self._watch_ranks, ForeignWatch)
         pages = [self._watch_ranks.page(rank) for rank in self._run.ranks()]

@@ -223,6 +223,12 @@ TEXTS: dict[str, Text] = {
         en_hint="check the number of epochs and the size of the data; a program that need not train: --no-training",
         zh_hint="检查轮数与数据量；本来就不训练的程序加 --no-training",
     ),
+    "diagnose/foreign-left-behind": Text(
+        en="ended with exit code 0, but left processes behind that did nothing for 30 s and were ended: {processes}",
+        zh="以退出码 0 结束，但留下的进程 30 秒没有任何活动，已被终止：{processes}",
+        en_hint="end them at the end of the script, or wait for them there (wait); --no-training waits without a limit",
+        zh_hint="在脚本末尾结束这些进程，或用 wait 等待它们；加 --no-training 会一直等待",
+    ),
     "diagnose/hang-rank-stopped": Text(
         en="rank {rank} has been stopped by a signal (SIGSTOP)",
         zh="rank {rank} 被信号暂停（SIGSTOP）",

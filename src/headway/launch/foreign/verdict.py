@@ -9,6 +9,7 @@ from typing import Final
 
 from headway.diagnosis import Diagnosis, ExitStatus, classify, find_last_words, settle_illegal
 from headway.launch.attempt import Attempt, RankProcess
+from headway.launch.background import name_processes
 from headway.launch.blame import make_incident, own_failures
 from headway.launch.hook import read_error
 from headway.launch.job import Job
@@ -74,16 +75,30 @@ def judge_foreign(scene: Scene, *, stop: Stop | None, budget: RestartBudget, fou
 
 def _judge_finished(scene: Scene) -> Verdict:
     assert scene.job.foreign is not None
+    background = scene.attempt.background
+    if background is not None and background.cut:
+        facts = {"processes": name_processes(background.cut)}
+        cut = Diagnosis(kind="left-behind", code="diagnose/foreign-left-behind", facts=facts, is_transient=False)
+        return _fail_finished(scene, cut)
     pages = [page for rank in _seen_ranks(scene) if (page := scene.watch.page(rank)) is not None]
     has_made_one = any(page.optimizers for page in pages)
     if not (scene.job.foreign.must_train and has_made_one and scene.reach.steps == 0):
         return Verdict(how="done", state="done", why="launch/done")
-    diagnosis = Diagnosis(kind="no-step", code="diagnose/foreign-no-step", is_transient=False)
-    incident = replace(
-        make_incident(scene.attempt, scene.attempt.ranks[0], diagnosis, step=0, action="stop"), rank=None
-    )
+    no_step = Diagnosis(kind="no-step", code="diagnose/foreign-no-step", is_transient=False)
+    return _fail_finished(scene, no_step)
+
+
+def _fail_finished(scene: Scene, diagnosis: Diagnosis) -> Verdict:
+    """Call a run failed whose ranks all ended with exit code 0."""
+    steps = scene.reach.steps
+    incident = make_incident(scene.attempt, scene.attempt.ranks[0], diagnosis, step=steps, action="stop")
     return Verdict(
-        how="failed", state="failed", exit_code=5, why="launch/failed", facts={"rank": 0, "step": 0}, incident=incident
+        how="failed",
+        state="failed",
+        exit_code=5,
+        why="launch/failed",
+        facts={"rank": 0, "step": steps},
+        incident=replace(incident, rank=None),
     )
 
 
