@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -46,7 +47,15 @@ def attack(field: Field, seed: int, number: int, family: str | None = None) -> V
         shutil.rmtree(place, ignore_errors=True)
 
 
-def campaign(field: Field, seed: int, tries: int, seconds: float, at_once: int = 1, family: str | None = None) -> dict:
+def campaign(
+    field: Field,
+    seed: int,
+    tries: int,
+    seconds: float,
+    at_once: int = 1,
+    family: str | None = None,
+    on_wrong: Callable[[int, Verdict | None], None] = lambda number, verdict: None,
+) -> dict:
     """Try until the number or the time is used up; return the counts and what was found."""
     until = time.monotonic() + seconds
     found: Counter[str] = Counter()
@@ -62,6 +71,9 @@ def campaign(field: Field, seed: int, tries: int, seconds: float, at_once: int =
             found[kind] += 1
         if verdict.wrong:
             examples.append((number, verdict))
+            on_wrong(number, verdict)
+        if found["tried"] % 500 == 0:
+            on_wrong(number, None)
 
     with ThreadPoolExecutor(at_once) as pool:
         list(pool.map(one, range(tries)))
@@ -84,9 +96,17 @@ def main() -> None:
         if given.only is not None:
             print(attack(field, given.seed, given.only, given.family).text(10_000))
             return
-        done = campaign(field, given.seed, given.tries, given.seconds, given.at_once, given.family)
-    for number, verdict in done["examples"][: given.show]:
-        print(f"--seed {given.seed} --only {number}\n{verdict.text(1500)}\n")
+        shown = 0
+
+        def tell(number: int, verdict: Verdict | None) -> None:
+            nonlocal shown
+            if verdict is None:
+                print(f"try {number} after {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+            elif (shown := shown + 1) <= given.show:
+                print(f"--seed {given.seed} --only {number}\n{verdict.text(1500)}\n", flush=True)
+
+        words = (given.seed, given.tries, given.seconds, given.at_once, given.family, tell)
+        done = campaign(field, *words)
     found = done["found"]
     for name in FAMILIES:
         print(f"{name:10} {found[f'family {name}']:6}")

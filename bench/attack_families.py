@@ -471,69 +471,132 @@ def _escape_names(field: Field, chance: random.Random, place: Path) -> Verdict:
 
 
 SECRET_NAMES = ("WANDB_API_KEY", "HF_TOKEN", "DB_PASSWORD", "MY_SECRET", "AWS_SECRET_ACCESS_KEY", "SERVICE_CREDENTIALS")
+SECRET_NAMES += ("MYSQL_PWD", "SMTP_PASS", "AZURE_STORAGE_CONNECTION_STRING", "SIGNING_KEY", "FEISHU_WEBHOOK")
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 
 def _secret(chance: random.Random) -> str:
-    alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-    body = "".join(chance.choice(alphabet) for _ in range(chance.choice((12, 24, 40))))
+    body = "".join(chance.choice(LETTERS) for _ in range(chance.choice((12, 24, 40))))
     return chance.choice(("", "", "hf_", "sk-", "ghp_", "glpat-")) + body + "7"
+
+
+SHAPES: tuple[Callable[[str], str], ...] = (
+    lambda body: f"https://hooks.slack.com/services/T01/B01/{body}",
+    lambda body: f"https://open.feishu.cn/open-apis/bot/v2/hook/{body}",
+    lambda body: f"https://oapi.dingtalk.com/robot/send?access_token={body}",
+    lambda body: f"https://qyapi.weixin.qq.com/cgi-bin/webhook/send?key={body}",
+    lambda body: f"https://discord.com/api/webhooks/1234567/{body}",
+    lambda body: f"https://acc.blob.core.windows.net/c?sv=2020-01-01&sig={body}%3D",
+    lambda body: f"DefaultEndpointsProtocol=https;AccountName=a;AccountKey={body}==;EndpointSuffix=x",
+    lambda body: f"Authorization: Bearer {body}",
+    lambda body: f"curl -H 'Authorization: Basic {body}' http://x",
+    lambda body: f"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.{body}",
+    lambda body: f"machine api.wandb.ai login user password {body}",
+    lambda body: f"-----BEGIN PRIVATE KEY-----\nMIIE{body}\n{body}\n-----END PRIVATE KEY-----",
+    lambda body: json.dumps({"type": "service_account", "private_key": f"-----BEGIN PRIVATE KEY-----\n{body}\n"}),
+    lambda body: json.dumps(json.dumps({"api_key": body})),
+    lambda body: f"mysql -u me -p{body} db",
+    lambda body: f"hf_{body}",
+    lambda body: f"sk-proj-{body}",
+    lambda body: f"github_pat_{body * 2}",
+    lambda body: f"<config><password>{body}</password></config>",
+    lambda body: f"postgres://me:{body}@db:5432/x",
+    lambda body: f"nvapi-{body}",
+)
+"""Printed by a program that nobody has told us about: known by their shape alone."""
+
+SPELLINGS: tuple[str, ...] = (
+    "value",
+    "json.dumps({'x': value})",
+    "urllib.parse.quote(value, safe='')",
+    "base64.b64encode(value.encode()).decode()",
+    "base64.b64encode(('me:' + value).encode()).decode()",
+    "repr({'k': [value]})",
+    "'https://host/?x=' + value",
+    "'x' * 300 + value + 'y' * 300",
+)
 
 
 def _canary(field: Field, chance: random.Random, place: Path) -> Verdict:
     """Secrets in every place where users put them: a real job, then everything that was written about it."""
     secret, name = _secret(chance), chance.choice(SECRET_NAMES)
     env, line = {}, [sys.executable, "job.py"]
-    way = chance.choice(("env", "inline", "flag", "flag=", "address", "config", "diff", "print"))
-    body = "import os, sys\n"
+    ways = ("env", "inline", "text", "flag", "flag=", "short", "address", "config", "diff", "print", "shape", "pem")
+    way = chance.choice((*ways, "json", "url", "inline", "inline"))
+    hidden = [secret]
+    says = "import base64, json, os, sys, urllib.parse\n"
+    end = chance.choice(("raise ValueError('bad ' + str(said))\n", "print('using', said)\nsys.exit(3)\n"))
+    body = f"value = os.environ.get({name!r}, '')\nsaid = {chance.choice(SPELLINGS)}\n{end}"
     if way == "env":
         env[name] = secret
-        body += chance.choice(
-            (
-                f"raise ValueError('bad ' + os.environ['{name}'])\n",
-                f"print('using', os.environ['{name}'])\nsys.exit(3)\n",
-            )
-        )
     elif way == "inline":
         line = [f"{name}={secret}", *line]
-        body += f"raise RuntimeError('login failed for ' + os.environ['{name}'])\n"
+    elif way == "text":
+        quoted = chance.choice((secret, f"'{secret}'", f'"{secret}"'))
+        line = [f"{name}={quoted} {sys.executable} job.py" + chance.choice(("", " ; exit 3", " | cat", " && true"))]
+    elif way == "pem":
+        rows = ["".join(chance.choice(LETTERS) for _ in range(64)) for _ in range(4)]
+        hidden = rows
+        env[name] = "\n".join(["-----BEGIN RSA PRIVATE KEY-----", *rows, "-----END RSA PRIVATE KEY-----"])
+        body = f"said = os.environ[{name!r}]{chance.choice(('', '[70:300]', '.splitlines()[2]'))}\n{end}"
+    elif way == "json":
+        env["SETTINGS_JSON"] = json.dumps({"user": "me", "db": {"password": secret}})
+        body = f"said = {chance.choice(('os.environ', 'json.loads(os.environ'))}['SETTINGS_JSON']"
+        body += f"{')' if 'loads' in body else ''}\n{end}"
+    elif way == "url":
+        env["DATABASE_URL"] = f"postgres://me:{secret}@db/x"
+        body = f"said = os.environ['DATABASE_URL'].split('@')[0].split(':')[-1]\n{end}"
     elif way in ("flag", "flag="):
         flag = chance.choice(("--password", "--api-key", "--hf_token", "--auth-token", "--db.password"))
         line += [flag, secret] if way == "flag" else [f"{flag}={secret}"]
-        body += chance.choice(("raise RuntimeError(' '.join(sys.argv))\n", "print(sys.argv)\nsys.exit(3)\n"))
+        body = chance.choice(("raise RuntimeError(' '.join(sys.argv))\n", "print(sys.argv)\nsys.exit(3)\n"))
+    elif way == "short":
+        line += chance.choice(
+            (["-p", f"{secret}A1b"], ["-u", f"me:{secret}"], ["-H", f"Authorization: Bearer {secret}"])
+        )
+        body = chance.choice(("raise RuntimeError(' '.join(sys.argv))\n", "print(sys.argv)\nsys.exit(3)\n"))
     elif way == "address":
         line += ["--data", f"https://user:{secret}@host/x"]
-        body += "raise OSError('cannot reach ' + sys.argv[-1])\n"
+        body = "raise OSError('cannot reach ' + sys.argv[-1])\n"
     elif way == "config":
         (place / "settings.yaml").write_text(f"db_password: {secret}\n")
-        body += f"raise KeyError('db_password={secret}')\n"
+        body = f"raise KeyError('db_password={secret}')\n"
     elif way == "print":
         label = chance.choice(("password", "token", "api_key", "auth_token"))
-        body += f"print('{label}={secret}')\nsys.exit(3)\n"
+        body = f"print('{label}={secret}')\nsys.exit(3)\n"
+    elif way == "shape":
+        secret = "".join(chance.choice(LETTERS) for _ in range(24))
+        hidden = [secret]
+        end = chance.choice(("raise ValueError(said)\n", "print(said)\nsys.exit(3)\n"))
+        body = f"said = {chance.choice(SHAPES)(secret)!r}\n{end}"
     else:
         _git(place, "init", "-q")
         (place / "settings.py").write_text("x = 1\n")
         _git(place, "add", ".")
         _git(place, "-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", "x")
         (place / "settings.py").write_text(f"{name} = '{secret}'\n")
-        body += "sys.exit(3)\n"
-    (place / "job.py").write_text(body)
+        body = "sys.exit(3)\n"
+    (place / "job.py").write_text(says + body)
     words = ("run", "--no-training", *line)
     ended = start(place, *words, env=env)
-    verdict = judge("canaries", words, way, ended, EXITS | {1, 3})
-    if ended.code == 1 and b"cli/bug" not in ended.err:
+    verdict = judge("canaries", words, f"{way}: {body[-200:]!r}", ended, EXITS | {1, 3})
+    if ended.code in (0, 1, 3) and b"cli/bug" not in ended.err:
         verdict.wrong.pop("tracebacks", None)  # the job's own traceback and exit code
-    elif ended.code == 3:
-        verdict.wrong.pop("tracebacks", None)
     runs = sorted((place / "runs").glob("2*"))
-    for reader in (("report",), ("watch", "--once"), ("watch", "--once", "--json")):
-        said = start(place, *reader, env=env)
-        if secret.encode() in said.out + said.err:
-            verdict.wrong["leaks"] = f"{reader[0]} shows the secret"
+    # A later reader: without the variables, as on another day or another machine.
+    for reader in (("report",), ("watch", "--once"), ("watch", "--once", "--json"), ("runs", "--json")):
+        said = call(place, *reader)
+        for one in hidden:
+            if one.encode() in said.out + said.err:
+                verdict.wrong["leaks"] = f"{reader[0]} shows the secret"
+    is_guessed = way in ("config", "print", "shape", "diff")
+    own = ("stdout.log", "supervisor.log", *(("log",) if is_guessed else ()))
     for path in (path for run in runs for path in run.rglob("*") if path.is_file()):
-        if path.name in ("log", "stdout.log", "supervisor.log"):
-            continue  # the user's own log files, byte for byte
-        if secret.encode() in path.read_bytes():
-            verdict.wrong["leaks"] = f"{path.relative_to(place)} holds the secret"
+        if path.name in own:
+            continue  # the user's own log files, byte for byte; nothing is hidden in `log` by guesses
+        for one in hidden:
+            if one.encode() in path.read_bytes():
+                verdict.wrong["leaks"] = f"{path.relative_to(place)} holds the secret"
     if len(runs) != 1 or (runs[0].stat().st_mode & 0o077):
         verdict.wrong["leaks"] = "the run directory is open to others"
     return verdict

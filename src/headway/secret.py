@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import os
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -30,7 +28,7 @@ _SHAPES: tuple[tuple[re.Pattern[str], Secret], ...] = (
     (re.compile(r"\bxox[abprs]-[\w-]{10,}"), Secret("config/secret-slack", "SLACK_TOKEN")),
     (re.compile(r"\bAIza[\w-]{30,}"), Secret("config/secret-google", "GOOGLE_API_KEY")),
     (
-        re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?:.*?-----END|.*)", re.DOTALL),
+        re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?:.*?-----END[A-Z -]{0,60}|.*)", re.DOTALL),
         Secret("config/secret-private-key", "", "config/secret-in-file"),
     ),
     (
@@ -38,8 +36,33 @@ _SHAPES: tuple[tuple[re.Pattern[str], Secret], ...] = (
         Secret("config/secret-password", "", "config/secret-in-address"),
     ),
 )
-_WORDS = frozenset({"token", "secret", "password", "passwd", "apikey", "credential", "credentials", "passphrase"})
-_PAIRS = frozenset({("api", "key"), ("access", "key"), ("private", "key"), ("auth", "key"), ("secret", "key")})
+_OTHER_SHAPES = tuple(
+    re.compile(shape)
+    for shape in (
+        r"\b(?:npm_|dckr_pat_|nvapi-|gsk_|pplx-|r8_|ghr_|glrt-|xapp-|ya29\.|pypi-|[sr]k_live_|wandb_v1_)[\w-]{16,}",
+        r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{4,}",  # JSON web token
+        r"\bSG\.[\w-]{16,}\.[\w-]{16,}",  # SendGrid
+        r"\b(?:LTAI|AKID)[A-Za-z0-9]{16,}\b",  # Aliyun, Tencent
+        r"\b\d{8,10}:[A-Za-z0-9_-]{35}\b",  # Telegram
+        r"(?<=hooks\.slack\.com/services/)[\w/-]{10,}",
+        r"(?<=/open-apis/bot/v2/hook/)[\w-]{8,}",  # Feishu, Lark
+        r"(?<=/cgi-bin/webhook/send\?key=)[\w-]{8,}",  # WeCom
+        r"(?<=/api/webhooks/)\d+/[\w-]{8,}",  # Discord
+        r"(?i)(?<=[?&;])(?:sig|signature|x-amz-signature|x-amz-security-token)=[^&\s\"']{6,}",
+        r"(?i)(?<=\bbearer )[\w.~+/=-]{8,}",
+        r"(?i)(?<=authorization: )(?:(?:basic|token|digest|bot) )?[\w.~+/=:-]{6,}",
+    )
+)
+"""Hidden where text is shown; a config may hold them (the address of a webhook is a setting)."""
+_WORDS = frozenset(
+    {"token", "secret", "password", "passwd", "apikey", "credential", "credentials", "passphrase", "jwt", "passcode"}
+)
+_PAIRS = frozenset(
+    {("api", "key"), ("access", "key"), ("private", "key"), ("auth", "key"), ("secret", "key"), ("account", "key")}
+    | {("shared", "key"), ("storage", "key"), ("subscription", "key"), ("signing", "key"), ("encryption", "key")}
+    | {(who, "pass") for who in ("db", "user", "smtp", "mail", "redis", "mysql", "pg", "root", "admin", "ftp", "ssh")}
+    | {(who, "pwd") for who in ("db", "user", "smtp", "mail", "redis", "mysql", "pg", "root", "admin", "ftp", "ssh")}
+)
 _NOT_THE_THING = frozenset(
     {"file", "path", "dir", "name", "names", "env", "id", "ids", "type", "types", "bytes", "count", "num", "len"}
     | {"length", "size", "dim", "drop", "budget", "mask"}
@@ -50,18 +73,6 @@ _MARKS = frozenset(
     | {"prefix", "suffix"}
 )
 """`pad_token` and its kin are entries of a vocabulary."""
-_KEY_ENDINGS = ("_API_KEY", "_ACCESS_KEY", "_SECRET_KEY", "_PASS", "_PASSWD", "_PWD_SECRET")
-_SHORTEST = 6
-"""A shorter value is no secret worth its name, and would be found in every text."""
-_HINT = re.compile(r"token|secret|passw|passphrase|credential|key", re.IGNORECASE)
-"""Only a text with one of these words can hold a value by the name of a secret."""
-_VALUE = r"(\"[^\"\n]{1,400}\"|'[^'\n]{1,400}'|[^\s\"',;)\]}]{1,400})"
-_NAMED_VALUE = re.compile(r"([A-Za-z_][\w.-]{0,80})([\"']?\s{0,3}[=:]\s{0,3})" + _VALUE)
-_FLAG_VALUE = re.compile(r"((?<!\S)--?[A-Za-z][\w.-]{0,80})(\s{1,3})(?!-)" + _VALUE)
-_LISTED_VALUE = re.compile(r"((?<=[\"'])--?[A-Za-z][\w.-]{0,80})([\"'],\s{0,3})(?![\"']-)" + _VALUE)
-"""As programs print their own arguments: `['--password', 'value']`."""
-_seen: set[str] = set()
-"""Secrets among the arguments of this process."""
 _REFERENCE = re.compile(r"\$\{?\w+\}?")
 
 
@@ -69,67 +80,20 @@ def mask_secrets(text: str) -> str:
     """Return the text with whatever looks like a secret replaced by dots."""
     for shape, _ in _SHAPES:
         text = shape.sub("…", text)
+    for shape in _OTHER_SHAPES:
+        text = shape.sub("…", text)
     return text
 
 
-def redact(text: str, environ: Mapping[str, str] | None = None) -> str:
-    """Return a text to be written down or shown: without values of secret variables, known shapes, and named values.
-
-    Args:
-        environ: where secret variables are looked for; none: in our own environment.
-    """
-    for value in _secret_values(os.environ if environ is None else environ):
-        text = text.replace(value, "…")
-    text = mask_secrets(text)
-    if not _HINT.search(text):
-        return text
-    return _LISTED_VALUE.sub(_hide_named, _FLAG_VALUE.sub(_hide_named, _NAMED_VALUE.sub(_hide_named, text)))
+def find_shapes(text: str) -> list[str]:
+    """Return what in a text has the shape of a secret; of `user:password@host` the password too."""
+    found = [one[0] for shape in (*(shape for shape, _ in _SHAPES), *_OTHER_SHAPES) for one in shape.finditer(text)]
+    return [*found, *(one.partition(":")[2] for one in found if ":" in one and "-----" not in one)]
 
 
-def redact_words(words: Sequence[str], environ: Mapping[str, str] | None = None) -> list[str]:
-    """Return arguments to be written down: the word behind `--password` is one too.
-
-    What is hidden here is hidden in every later text of this process: a program may print its own arguments.
-    """
-    found = []
-    for flag, word in zip(["", *words], words, strict=False):
-        name, sign, value = word.partition("=")
-        is_behind = flag.startswith("-") and "=" not in flag and not word.startswith("-")
-        if is_behind and name_of_secret(flag.lstrip("-")) is not None:
-            found.append("…")
-            _remember(word)
-        else:
-            found.append(redact(word, environ))
-            if sign and " " not in word and found[-1] == f"{name}=…":
-                _remember(value)
-    return found
-
-
-def _remember(value: str) -> None:
-    if len(value) >= _SHORTEST and value != "…" and not _REFERENCE.fullmatch(value):
-        _seen.add(value)
-
-
-def _secret_values(environ: Mapping[str, str]) -> list[str]:
-    """Return the values of variables that are secrets by their name, the longest first."""
-    found = _seen | {
-        value
-        for name, value in environ.items()
-        if len(value) >= _SHORTEST and (name_of_secret(name) is not None or name.upper().endswith(_KEY_ENDINGS))
-    }
-    return sorted(found, key=len, reverse=True)
-
-
-def _hide_named(found: re.Match[str]) -> str:
-    name, sign, value = found[1], found[2], found[3]
-    if name_of_secret(name.lstrip("-")) is None:
-        # `KeyError: 'password=…'`: the value may hold a name and a value of its own.
-        return f"{name}{sign}{_NAMED_VALUE.sub(_hide_named, value)}"
-    if _REFERENCE.fullmatch(value.strip("\"'")):
-        return found[0]
-    # "unexpected token: end of file" is prose, and the reader needs it.
-    is_prose = ":" in sign and value[0] not in "\"'" and not (len(value) > 7 and any(map(str.isdigit, value)))
-    return found[0] if is_prose else f"{name}{sign}…"
+def is_reference(value: str) -> bool:
+    """Say whether a value only names where the secret is: `$HF_TOKEN`."""
+    return _REFERENCE.fullmatch(value) is not None
 
 
 def find_secret(key: str, value: object) -> Secret | None:

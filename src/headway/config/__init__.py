@@ -36,7 +36,8 @@ from headway.config.schema import (
 )
 from headway.config.source import FORMS
 from headway.config.trust import forget, is_of_the_system, is_trusted, read_trusted, trust
-from headway.secret import Secret, find_secret, mask_secrets, redact, redact_words
+from headway.redact import redact, redact_words
+from headway.secret import Secret, find_secret, mask_secrets
 
 __all__ = [
     "FORMS",

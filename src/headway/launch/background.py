@@ -12,6 +12,7 @@ from typing import Final, Literal
 from headway.diagnosis import ExitStatus
 from headway.launch.listeners import Process, Tree
 from headway.launch.processes import send_signal
+from headway.redact import redact_words
 
 _LOOK_S: Final = 0.5
 _IDLE_S: Final = 30.0
@@ -127,8 +128,6 @@ def name_processes(tree: Tree) -> str:
 
 
 def _words(process: Process) -> str:
-    from headway.config import redact_words  # pydantic behind it would slow the start of every rank
-
     words = process.command.decode("utf-8", "replace").split("\0")
     shown = " ".join(redact_words([process.name, *words[1:3]])).strip()[:60]
     return "".join(letter if letter.isprintable() else "?" for letter in shown)

@@ -8,7 +8,7 @@ from typing import Final
 from headway.launch.blame import diagnosis_text
 from headway.launch.outcome import Incident, Outcome
 from headway.messages import Language, hint, say
-from headway.secret import redact
+from headway.redact import redact
 
 _UNSAFE: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _TRACEBACK_LINES: Final = 60

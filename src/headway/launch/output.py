@@ -1,4 +1,8 @@
-"""What ranks print: kept byte for byte in a file a rank, and line by line, merged by arrival, in the run's log."""
+"""What ranks print: kept byte for byte in a file a rank, and line by line, merged by arrival, in the run's log.
+
+The merged log is what screens and reports show later, so secrets this process knows are hidden when it is written: a
+later reader cannot know them (decision 0033).
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
+
+from headway.redact import hide_known
 
 LINE_BYTES: Final = 1 << 14
 """A longer line is cut into pieces of this size in the merged log; the rank's own file keeps it whole."""
@@ -143,7 +149,8 @@ def merge_lines(merged: AppendFile, who: str, lines: list[bytes]) -> None:
     now = time.time()
     stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now)) + f".{int(now * 1000) % 1000:03d}"
     head = f"{stamp} [{who}] ".encode()
-    merged.write(b"".join([head + line + b"\n" for line in lines]))
+    shown = hide_known(b"\n".join(lines)).split(b"\n")
+    merged.write(b"".join([head + line + b"\n" for line in shown]))
 
 
 def read_ready(fd: int, most_bytes: int) -> tuple[bytes, bool]:

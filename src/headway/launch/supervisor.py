@@ -36,7 +36,7 @@ from headway.launch.stopping import PoliteStop, pass_on, read_helpers
 from headway.launch.terminal import leave_terminal
 from headway.launch.verdict import Reach, Stop, Verdict, add_signal, explain_hang, explain_nursery, judge, read_reach
 from headway.launch.watching import ForeignWatch, HeartbeatWatch, Watch
-from headway.secret import redact
+from headway.redact import redact
 from headway.telemetry import Beat, Event, read_events
 
 _TICK_S: Final = 0.1

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from headway.secret import redact, redact_words
+from headway.redact import redact, redact_words
 from headway.telemetry.lines import decode_lines, encode_line, open_lines, read_objects, reserve, write_all
 from headway.telemetry.reading import read_part
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import urllib.parse
 from pathlib import Path
 
 import pytest
 
-from headway.config import redact, redact_words
 from headway.launch import Foreign
+from headway.launch.output import AppendFile, RankOutput
+from headway.redact import hide_known, redact, redact_lines, redact_words
 from headway.telemetry import EventLog, HeartbeatWriter, MetricsWriter, list_rows, new_run_dir
 
 ENVIRON = {"WANDB_API_KEY": "canary-0123456789", "HOME": "/home/user", "DB_PASSWORD": "hunter22"}
@@ -99,3 +102,93 @@ def test_a_printed_list_of_arguments_hides_the_value_behind_a_flag():
 def test_a_secret_inside_the_text_of_an_error_is_hidden():
     assert redact("KeyError: 'db_password=glpat-HX34CG3dz'", {}) == "KeyError: 'db_password=…'"
     assert redact("a=" * 300 + "b", {}) == "a=" * 300 + "b"
+
+
+BODY = "Zx9kQ2mT7vLp4RwB8nYc"
+PEM = f"-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA{BODY}\n{BODY}MIIEpAIBAAKCAQEA\n-----END RSA PRIVATE KEY-----"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"https://hooks.slack.com/services/T000/B000/{BODY}",
+        f"https://open.feishu.cn/open-apis/bot/v2/hook/{BODY}",
+        f"https://oapi.dingtalk.com/robot/send?access_token={BODY}",
+        f"https://qyapi.weixin.qq.com/cgi-bin/webhook/send?key={BODY}",
+        f"https://discord.com/api/webhooks/123456/{BODY}",
+        f"https://x.blob.core.windows.net/a?sv=2020&sig={BODY}%3D",
+        f"DefaultEndpointsProtocol=https;AccountName=x;AccountKey={BODY}==;EndpointSuffix=core",
+        f"curl -H 'Authorization: Bearer {BODY}' https://x",
+        f"Authorization: Basic {BODY}",
+        f"token eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.{BODY}",
+        f"machine api.wandb.ai login user password {BODY}",
+        f"<settings><password>{BODY}</password></settings>",
+        f'{{\\"password\\": \\"{BODY}\\"}}',
+        f"mysql -h db -p{BODY} train",
+        f"sshpass -p {BODY} ssh node",
+        f"python x.py -p {BODY}",
+        f"MYSQL_PWD={BODY} python x.py",
+        PEM,
+    ],
+)
+def test_secrets_in_more_shapes_are_hidden(text: str) -> None:
+    hidden = redact(text, {})
+    assert BODY not in hidden and "…" in hidden
+
+
+@pytest.mark.parametrize(
+    "text", ["python x.py -p 8080 -a resnet50 -u user", "docker run -p 8080:80 x", "-p gpu_partition_a100"]
+)
+def test_short_flags_of_other_things_stay(text: str) -> None:
+    assert redact(text, {}) == text and redact_words(text.split(), {}) == text.split()
+
+
+def test_short_flags_of_passwords_are_hidden_among_arguments() -> None:
+    assert redact_words(["curl", "-u", f"me:{BODY}", "-p", "80"], {}) == ["curl", "-u", "me:…", "-p", "80"]
+    assert redact_words(["mysql", "-h", "db", f"-p{BODY}"], {}) == ["mysql", "-h", "db", "-p…"]
+    assert redact_words(["bash", "-c", f"DB_PASSWORD='{BODY}9' python x.py"], {})[-1] == "DB_PASSWORD=… python x.py"
+    assert redact(f"it said {BODY}9", {}) == "it said …"  # from inside of the shell text
+    redact_words(["x.py", "--data", "https://user:inTheArgument7@host/x"], {})
+    assert redact("it said inTheArgument7", {}) == "it said …"
+
+
+def test_a_private_key_over_many_lines_of_a_log_is_hidden_also_where_its_beginning_is_cut_off() -> None:
+    lines = ["before", *PEM.split("\n"), "after"]
+    assert BODY not in "".join(redact_lines(lines))
+    assert redact_lines(lines)[0] == "before" and redact_lines(lines)[-1] == "after"
+    assert BODY not in "".join(redact_lines(lines[2:]))
+
+
+def test_known_values_are_hidden_in_every_usual_spelling(monkeypatch) -> None:
+    value = 'p&s/w"rd+Zx9kQ2mT7vLp4'
+    monkeypatch.setenv("DB_PASSWORD", value)
+    monkeypatch.setenv("DATABASE_URL", "postgres://me:inTheAddress7@host/db")
+    monkeypatch.setenv("GCP_JSON", json.dumps({"type": "service_account", "client_secret": "inTheJson77"}))
+    monkeypatch.setenv("SIGN_PRIVATE_KEY", PEM)
+    spelled = [value, json.dumps(value), urllib.parse.quote(value), urllib.parse.quote(value, safe="")]
+    spelled += [base64.b64encode(f"{'u' * n}:{value}".encode()).decode() for n in range(4)]
+    for text in (*spelled, "login inTheAddress7", "got inTheJson77", *PEM.split("\n")[1:3]):
+        assert "…" in hide_known(text.encode()).decode()
+        assert not any(part in hide_known(text.encode()).decode() for part in (value, "inThe", BODY, "vLp4"))
+    assert hide_known(b"step 1 loss 0.5") == b"step 1 loss 0.5"
+
+
+def test_a_path_or_a_number_by_the_name_of_a_secret_is_left_in_the_log(monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path))
+    monkeypatch.setenv("MAX_TOKEN", "100000")
+    text = f"reads {tmp_path} at step 100000".encode()
+    assert hide_known(text) == text
+
+
+def test_the_merged_log_holds_no_secret_of_the_run_and_the_ranks_own_file_is_byte_for_byte(tmp_path, monkeypatch):
+    monkeypatch.setenv("WANDB_API_KEY", "canary-0123456789")
+    own, merged = (AppendFile(tmp_path / name, lambda *_: None) for name in ("stdout.log", "log"))
+    shown: list[bytes] = []
+    output = RankOutput(0, own, merged, lambda rank, lines: shown.extend(lines))
+    output.feed(b"key canary-0123")
+    output.feed(b"456789\nnext\n")
+    output.close()
+    merged.close()
+    assert (tmp_path / "stdout.log").read_bytes() == b"key canary-0123456789\nnext\n"
+    assert "key …\n" in (tmp_path / "log").read_text() and "next" in (tmp_path / "log").read_text()
+    assert shown == [b"key canary-0123456789", b"next"]  # the terminal shows what the program printed

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from headway.secret import redact, redact_words
+from headway.redact import redact, redact_words
 
 OnHang = Literal["wait", "restart", "stop"]
 Mode = Literal["native", "original"]

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.config import flatten, redact
+from headway.config import flatten
+from headway.redact import redact_lines
 from headway.telemetry import (
     PARTS,
     STARTS,
@@ -141,7 +142,7 @@ def _typed_event(event: Event) -> Event:
 
 def _log_tail(run: RunDir) -> list[str]:
     lines = read_log_tail(run.log, 8192).decode("utf-8", "replace").splitlines()
-    return [redact(clean_text(line)) for line in lines[-40:]]
+    return redact_lines([clean_text(line) for line in lines[-40:]])
 
 
 def _last_of_steps(validations: list[Event]) -> list[Event]:

@@ -10,8 +10,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from headway.config import redact
 from headway.messages import say
+from headway.redact import redact_lines
 from headway.telemetry import RunDir, RunState, read_log_tail, run_state
 from headway.ui.progress import clock_text, rate_text
 from headway.ui.terminal.runs import measure_text, state_text, step_text, value_text
@@ -35,7 +35,7 @@ class View:
 def look(run: RunDir, num_lines: int = 8) -> View:
     """Read what the view shows from the directory."""
     lines = read_log_tail(run.log, _LOG_BYTES).decode("utf-8", "replace").split("\n")
-    shown = [redact(clean_text(line)) for line in lines[-_MOST_LINES:] if line.strip()]
+    shown = redact_lines([clean_text(line) for line in lines[-_MOST_LINES:] if line.strip()])
     return View(state=run_state(run), log=tuple(shown[-num_lines:]))
 
 
