@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from fakes.engine_run import TINY as RECIPE
 from fakes.engine_run import read_tensors
 from headway.checkpoint import find_resumable
-from headway.engine.order import Order, expected_ledger
+from headway.task.order import Order, expected_ledger
 from headway.telemetry import RunDir, read_beat, read_events, read_metrics
 
 COMMON = ["batch.per_device=3", "batch.accumulation=2", "optimizer.name=muon", "ema.decay=0.99", "eval.every=20"]

@@ -36,8 +36,8 @@ from fakes.rdt_demos import write_demos
 from fakes.tfnet_set import SMALL, write_small
 from headway.checkpoint import find_resumable
 from headway.config import load_config
-from headway.engine.order import Order, expected_ledger
-from headway.recipes import find_recipe
+from headway.task import find_recipe
+from headway.task.order import Order, expected_ledger
 
 STEPS, STOP, WORLD = 6, 3, 2
 STRATEGIES = ("ddp", "fsdp")

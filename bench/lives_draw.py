@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Literal
 
-from headway.engine.order import Order
+from headway.task.order import Order
 
 PHASES = (
     *("data", "backward", "optimizer", "ended"),

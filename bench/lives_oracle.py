@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.engine.order import Order, expected_ledger
+from headway.task.order import Order, expected_ledger
 from lives_draw import Keys, Length
 
 

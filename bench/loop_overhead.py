@@ -30,7 +30,7 @@ from headway.engine.rank import prepare
 from headway.engine.reporter import Reporter
 from headway.machine import inspect_machine
 from headway.planner import make_plan
-from headway.recipes import find_recipe
+from headway.task import find_recipe
 from headway.telemetry import new_run_dir, write_json
 from loop_peers import TimedLoop, find, timed
 from tiny.work import make_data, make_model

@@ -26,7 +26,7 @@ from pathlib import Path
 from headway.config import load_config
 from headway.machine import find_machine
 from headway.planner import know_model, look_ahead, make_plan
-from headway.recipes import find_recipe
+from headway.task import find_recipe
 
 SHAPE = (
     *("recipe=nanochat", "task.aspect=64", "task.head_dim=128", "task.vocab_size=65536", "task.max_seq_len=2048"),

@@ -107,7 +107,7 @@ def answer(question: dict) -> dict:
     from headway.config import load_config
     from headway.machine import inspect_machine
     from headway.planner import make_plan
-    from headway.recipes import find_recipe
+    from headway.task import find_recipe
 
     torch.set_num_threads(1)
     overrides = [f"recipe={question['recipe']}", "parallel.cpus=1", *question["words"]]

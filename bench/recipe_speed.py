@@ -33,7 +33,7 @@ from headway.engine.rank_state import Run
 from headway.engine.reporter import Reporter
 from headway.machine import inspect_machine
 from headway.planner import make_plan
-from headway.recipes import RECIPES, find_recipe
+from headway.task import RECIPES, find_recipe
 from headway.telemetry import RunDir, new_run_dir, read_metrics, write_json
 
 WORDS = {"tfnet": ["task.framework=torch"], "nanochat": ["optimizer.name=adamw"]}

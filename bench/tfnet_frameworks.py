@@ -100,7 +100,7 @@ def _mindspore_step(config, key, threads, folder):
     import mindspore as ms
 
     from headway.engine.mindspore.context import set_up
-    from headway.engine.mindspore.task import tensors_of
+    from headway.engine.mindspore.inputs import tensors_of
     from headway.recipes.tfnet.task_mindspore import make_task
 
     task = make_task(config)

@@ -24,7 +24,7 @@ from headway.config import LoadedConfig, load_config
 from headway.launch import start_nursery
 from headway.machine import MachineReport, inspect_machine
 from headway.planner import Plan, expect, make_plan
-from headway.recipes import find_recipe
+from headway.task import find_recipe
 from headway.tune import Effort, Prober, remember_probe, settings_of
 
 WORDS = ("recipe=nanochat", "parallel.gpus=0", "parallel.threads=1", "batch.unit=samples", "task.depth=3")

@@ -23,7 +23,7 @@ from headway.config import load_config
 from headway.launch import start_nursery
 from headway.machine import inspect_machine
 from headway.planner import make_plan
-from headway.recipes import find_recipe
+from headway.task import find_recipe
 from headway.tune import ENTRY, KEYS, Effort, Probe, Prober, Question, Settings, tune
 
 BATCH = "batch: {unit: samples, total: 32, per_device: 2}\nparallel: {gpus: 0, cpus: 1}\n"

@@ -19,7 +19,7 @@ from headway.config import LoadedConfig, load_config
 from headway.errors import HeadwayError, PlanError
 from headway.machine import MachineReport, find_machine
 from headway.planner import Forecast, Model, Plan, find_card, foresee, make_plan, recipe_trace, speed_up, study_model
-from headway.recipes import find_recipe
+from headway.task import find_recipe
 from headway.units import duration, short, size
 
 ROOT = Path(__file__).resolve().parent.parent

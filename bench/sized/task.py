@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from headway.engine.task import Loss, ParamGroup, Prediction, Task
+from headway.task import Loss, ParamGroup, Prediction, Task
 
 _WIDTH = 64
 _BLOCKS = 4

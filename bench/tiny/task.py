@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from headway.config import RunConfig
-from headway.engine.task import Batch, Ids, Loss, ParamGroup, Task
+from headway.task import Batch, Ids, Loss, ParamGroup, Task
 
 from .work import make_data, make_model
 

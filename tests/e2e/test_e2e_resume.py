@@ -10,7 +10,7 @@ import pytest
 from command import TINY, clean_env, events, headway, only_run, wait_until
 
 from headway.checkpoint import find_resumable
-from headway.engine.order import Order, expected_ledger
+from headway.task.order import Order, expected_ledger
 from headway.telemetry import RunDir, is_held, make_lease, read_json, read_metrics, run_state
 
 SHORT = ("save.every=2", "launch.restarts=0", "task.fail_rank=0")

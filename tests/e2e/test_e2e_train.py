@@ -10,7 +10,7 @@ import pytest
 from command import TINY, events, headway, only_run, processes_of, start, stop_hard, wait_for_step, wait_until
 
 from headway.checkpoint import find_resumable, list_checkpoints
-from headway.engine.order import Order, expected_ledger
+from headway.task.order import Order, expected_ledger
 from headway.telemetry import RunDir, read_beat, read_events, read_json, read_metrics, run_state
 
 

@@ -15,7 +15,7 @@ from headway.engine.rank_state import Run
 from headway.engine.reporter import Reporter
 from headway.machine import inspect_machine
 from headway.planner import make_plan
-from headway.recipes import find_recipe
+from headway.task import find_recipe
 from headway.telemetry import RunDir, write_json
 
 TINY = str(Path(__file__).parent / "tiny")

@@ -25,7 +25,7 @@ def make_run(place: Path, *words: str, attempt: int = 1):
     from headway.engine.reporter import Reporter
     from headway.machine import inspect_machine
     from headway.planner import make_plan
-    from headway.recipes import find_recipe
+    from headway.task import find_recipe
     from headway.telemetry import HeartbeatWriter, RunDir, write_json
 
     fixed = [f"recipe={TINY}", f"out={place}", "parallel.cpus=1", "task.samples=4999"]
@@ -148,7 +148,7 @@ def guarded(place: Path) -> dict:
         lines = [json.loads(line) for line in (own / "reports").read_text().splitlines()]
         return [line["event"] for line in lines if line["kind"] == "event" and line["event"]["kind"] == "guard"]
 
-    from headway.engine.order import Order
+    from headway.task.order import Order
 
     ids, _ = Order(4999, 0).samples(np.arange(40))
     bad = [int(ids[17]), int(ids[26])]

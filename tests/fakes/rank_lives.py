@@ -16,11 +16,11 @@ from fakes.engine_run import make_job, reports
 from fakes.ranks import run_ranks
 from headway.engine import rank
 from headway.engine.loop import train
-from headway.engine.order import Order
 from headway.engine.parallel import Ranks
 from headway.engine.rank_state import Run
 from headway.engine.reporter import Reporter
-from headway.engine.task import Loss
+from headway.task import Loss
+from headway.task.order import Order
 from headway.telemetry import RunDir, read_metrics
 
 FIXED = ("parallel.threads=1", "parallel.workers=0", "train.precision=fp32")

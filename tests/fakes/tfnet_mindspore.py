@@ -28,7 +28,7 @@ def load(place: Path, root: str, words: list[str]):
     from headway.config import load_config
     from headway.machine import inspect_machine
     from headway.planner import make_plan
-    from headway.recipes import find_recipe
+    from headway.task import find_recipe
     from headway.telemetry import RunDir, write_json
 
     fixed = ["recipe=tfnet", f"task.data_dir={root}", "task.synthetic=true", f"out={place}", "parallel.threads=1"]
@@ -96,8 +96,8 @@ def settings(place: Path, root: str, words: list[str]) -> dict:
 
     from headway.engine.mindspore import context
     from headway.engine.mindspore.explain import explain
-    from headway.engine.mindspore.task import Settings
     from headway.errors import CheckError
+    from headway.task.mindspore import Settings
 
     calls: list = []
     ms.set_context = lambda **values: calls.append(values)

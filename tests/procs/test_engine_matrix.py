@@ -15,7 +15,7 @@ import torch
 from fakes.rank_lives import Life, live_on
 from headway.checkpoint import find_resumable, read_manifest
 from headway.engine import trained
-from headway.engine.order import Order, expected_ledger
+from headway.task.order import Order, expected_ledger
 
 pytestmark = pytest.mark.timeout(900)
 COMMON = ("train.steps=8", "task.samples=4999", "task.held_out=9", "task.norm=true", "lr.schedule=linear")

@@ -23,8 +23,8 @@ from headway.engine.precision import Precision
 from headway.engine.rank import build_model, load_task
 from headway.planner import Plan, foresee, make_plan, study_model
 from headway.planner.recipe_trace import Trace, stretch, weigh_trace
-from headway.recipes import find_recipe
 from headway.recipes.rdt.advice import weigh
+from headway.task import find_recipe
 from headway.trace.recipe import trace_step
 
 

@@ -16,8 +16,8 @@ from headway.engine.rank import prepare
 from headway.engine.reporter import Reporter
 from headway.machine import inspect_machine
 from headway.planner import make_plan
-from headway.recipes import find_recipe
 from headway.recipes.tfnet import data
+from headway.task import find_recipe
 from headway.telemetry import RunDir, write_json
 
 

@@ -12,7 +12,7 @@ from headway.config import load_config
 from headway.launch import start_nursery
 from headway.machine import inspect_machine
 from headway.planner import make_plan
-from headway.recipes import find_recipe
+from headway.task import find_recipe
 from headway.tune import MINDSPORE_ENTRY, Effort, Question, tune
 
 PYTHON = python_of_mindspore()

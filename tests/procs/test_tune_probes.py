@@ -16,7 +16,7 @@ from headway.errors import PlanError
 from headway.launch import start_nursery
 from headway.machine import inspect_machine
 from headway.planner import expect, fingerprint, make_plan, recall
-from headway.recipes import find_recipe
+from headway.task import find_recipe
 from headway.tune import ENTRY, Effort, Probe, Prober, Question, probe_plan, settings_of, tune
 
 QUICK = Effort(warmup=1, least=1, most=2, seconds=0.05, limit_s=120.0)

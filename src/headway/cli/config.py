@@ -13,7 +13,7 @@ from headway.cli.bilingual import command, echo_json, group, option
 from headway.cli.consent import recipe_finder
 from headway.config import Explained, RunConfig, dump_yaml, explain, load_config, schema_json
 from headway.messages import say
-from headway.recipes import find_recipe
+from headway.task import find_recipe
 
 _WORDS = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
 """`--a.b=c` is a setting, not an option of the command."""

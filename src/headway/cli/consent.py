@@ -14,7 +14,7 @@ import click
 from headway.config import LoadedConfig, Recipe, is_of_the_system, is_trusted, name_variable, trust
 from headway.errors import UsageError
 from headway.messages import say
-from headway.recipes import RECIPES, find_recipe
+from headway.task import RECIPES, find_recipe
 
 
 def recipe_finder(words: Sequence[str], ordered: Path | None = None) -> Callable[[str], Recipe]:

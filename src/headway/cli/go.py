@@ -22,7 +22,7 @@ from headway.launch import Lease, Nursery, Outcome, detach, failure_text, launch
 from headway.machine import MachineReport
 from headway.messages import language, say
 from headway.planner import Plan
-from headway.recipes import find_recipe
+from headway.task import find_recipe
 from headway.telemetry import RunDir, read_beat, read_record, require_record, run_state
 from headway.ui.console import RunConsole
 
@@ -47,8 +47,8 @@ def preload_of(loaded: LoadedConfig) -> list[str]:
     """Return the modules worth importing once, with what a first step would import lazily."""
     if loaded.framework == "mindspore":
         own = loaded.recipe.task_mindspore
-        return ["headway.engine.mindspore.rank", "headway.recipes", *([own] if own else [])]
-    modules = ["headway.engine.rank", "headway.recipes", *loaded.recipe.preload]
+        return ["headway.engine.mindspore.rank", "headway.task", *([own] if own else [])]
+    modules = ["headway.engine.rank", "headway.task", *loaded.recipe.preload]
     if loaded.recipe.task.startswith("headway."):  # a folder's own modules are known to the rank that opens it
         modules.append(loaded.recipe.task)
     if loaded.config.parallel.strategy == "fsdp":

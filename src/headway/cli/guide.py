@@ -8,7 +8,7 @@ import click
 
 from headway.cli.bilingual import command
 from headway.errors import UsageError
-from headway.recipes import RECIPES
+from headway.task import RECIPES
 
 
 @command(

@@ -33,7 +33,7 @@ from headway.launch import Lease, Nursery, refuse_held
 from headway.machine import MachineReport
 from headway.messages import say
 from headway.planner import Plan, Standing
-from headway.recipes import find_recipe
+from headway.task import find_recipe
 from headway.telemetry import (
     EventLog,
     RunDir,

@@ -25,7 +25,7 @@ from headway.launch import Nursery, start_nursery
 from headway.machine import MachineReport, inspect_machine, read_mindspore, with_cpu, with_mindspore
 from headway.messages import say
 from headway.planner import Plan, fit_preset, make_plan
-from headway.recipes import find_recipe
+from headway.task import find_recipe
 from headway.telemetry import new_run_dir, write_json
 from headway.tune import (
     ENTRY,

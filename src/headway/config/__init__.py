@@ -13,7 +13,7 @@ from headway.config.load import LoadedConfig, load_config
 from headway.config.origin import LAYERS, Layer, Origin, layer_of
 from headway.config.paths import PathText
 from headway.config.problems import ConfigErrors, Place, Problem
-from headway.config.recipe import Recipe, Situation
+from headway.config.recipe import Forecast, Recipe, Situation
 from headway.config.schema import (
     BatchConfig,
     Count,
@@ -50,6 +50,7 @@ __all__ = [
     "EvalConfig",
     "Explained",
     "Finite",
+    "Forecast",
     "GuardConfig",
     "LaunchConfig",
     "Layer",

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from headway.config.schema import RunConfig, Section
 
@@ -15,6 +15,19 @@ Warnings = Sequence[tuple[str, Mapping[str, str]]]
 
 SIZED_PRESETS = ("conservative", "balanced", "aggressive")
 """Presets every recipe has: the plan computes their micro-batch from the memory of the machine at hand."""
+
+
+class Forecast(Protocol):
+    """What one rank's memory comes to on a device, with fragments and the context."""
+
+    @property
+    def used_bytes(self) -> float:
+        """What the driver shows."""
+        ...
+
+    def judge(self, device_bytes: float) -> str:
+        """Say `fits`, `tight` or `will-not-fit` for a device of this size."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +45,8 @@ class Situation:
     """Memory of the smallest GPU in use; none on CPU."""
     guide_names: Mapping[str, str]
     """Dotted key to the guide's own name, for values that were written with it."""
+    forecast: Callable[[Mapping[str, float], int], Forecast]
+    """The planner's forecast of what a rank holds at its peak, by name in bytes, and of so many ranks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,11 +9,11 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from headway.engine.order import Int64
 from headway.engine.parallel import Ranks, share_buffers
 from headway.engine.precision import Precision
 from headway.engine.rank_state import Run
-from headway.engine.task import Data, Task, to_device
+from headway.task import Data, Task, to_device
+from headway.task.order import Int64
 
 
 def evaluate(run: Run) -> dict[str, float]:

@@ -13,11 +13,11 @@ from torch import Tensor, nn
 
 from headway.engine.evaluate import own_draws, set_train_mode
 from headway.engine.loader import Loaded
-from headway.engine.order import Int64
 from headway.engine.rank_state import Run
 from headway.engine.snapshot import resume
-from headway.engine.task import to_device
 from headway.errors import TrainError
+from headway.task import to_device
+from headway.task.order import Int64
 
 _NAMED = 8
 """Most sample ids one rank names."""

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from headway.engine.order import Int64, Order, Share, micro_batches
-from headway.engine.task import Data
+from headway.task import Data
+from headway.task.order import Int64, Order, Share, micro_batches
 
 Key = tuple[Int64, Int64]
 

@@ -15,13 +15,13 @@ from headway.engine import guard, policy
 from headway.engine.evaluate import evaluate, run_trial, set_train_mode
 from headway.engine.loader import Loaded
 from headway.engine.meter import BACKWARD, COMM, DATA, EVAL, FORWARD, OPTIMIZER, SAVE, STOPPING, Meter
-from headway.engine.order import after_skips, count_taken
 from headway.engine.parallel import share_buffers
 from headway.engine.rank_state import Run
 from headway.engine.snapshot import save, wait_for_save
 from headway.engine.sums import StepSums, Totals
-from headway.engine.task import to_device
 from headway.planner import lr_at
+from headway.task import to_device
+from headway.task.order import after_skips, count_taken
 
 _FLUSH_S = 0.25
 """Metrics are written this often; a line a step would cost more than a small step."""

@@ -18,7 +18,7 @@ from torch.optim.adam import adam
 from torch.optim.adamw import adamw
 
 from headway.engine.parallel import Layout
-from headway.engine.task import ParamGroup
+from headway.task import ParamGroup
 
 # Renamed in torch 2.13; the old name still works there but warns.
 _all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor

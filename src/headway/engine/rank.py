@@ -16,21 +16,20 @@ from torch.utils.checkpoint import checkpoint
 from headway.checkpoint.torch_state import Saver
 from headway.config import RunConfig
 from headway.engine.ema import Ema
-from headway.engine.groups import refuse_other_optimizer
 from headway.engine.loop import train
 from headway.engine.meter import ENDED, Meter
 from headway.engine.optim import make_optimizers
-from headway.engine.order import mix_one
 from headway.engine.parallel import Layout, Ranks, Replicated, join, share_weights
 from headway.engine.policy import refuse_empty
 from headway.engine.precision import Precision
 from headway.engine.rank_state import Run
 from headway.engine.reporter import Reporter
-from headway.engine.snapshot import hash_frozen, prepare_save, resume, seed_everything
-from headway.engine.task import Task
+from headway.engine.snapshot import prepare_save, resume, seed_everything
 from headway.engine.wishes import listen_for_save, listen_for_stop
 from headway.messages import set_language
 from headway.planner import Plan, make_schedule
+from headway.task import Task, find_recipe, hash_frozen, refuse_other_optimizer
+from headway.task.order import mix_one
 from headway.telemetry import HeartbeatWriter, MetricsWriter, RunDir, read_json
 
 
@@ -114,7 +113,7 @@ def prepare(job: dict[str, Any], reporter: Reporter) -> Run:
 
 def load_task(stored: dict[str, Any]) -> tuple[RunConfig, Task]:
     """Return the config with its typed task section, and the recipe's task, both found by name."""
-    recipe = importlib.import_module("headway.recipes").find_recipe(stored["recipe"])
+    recipe = find_recipe(stored["recipe"])
     values = dict(stored["config"])
     section = recipe.section.model_validate(values.pop("task"))
     config = RunConfig.model_validate(values)

@@ -16,14 +16,14 @@ from headway.engine.ema import Ema
 from headway.engine.loader import Loaded, load
 from headway.engine.meter import Meter
 from headway.engine.optim import Optimizer
-from headway.engine.order import Ledger, Share, count_taken
 from headway.engine.parallel import Layout, Ranks
 from headway.engine.policy import Course
 from headway.engine.precision import Precision
 from headway.engine.progress import Progress
 from headway.engine.reporter import Reporter
-from headway.engine.task import Data, Task
 from headway.planner import LrSchedule, Plan, Standing, continue_plan, make_schedule
+from headway.task import Data, Task
+from headway.task.order import Ledger, Share, count_taken
 from headway.telemetry import MetricsWriter
 
 

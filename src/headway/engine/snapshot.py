@@ -12,18 +12,17 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.distributed as dist
-from blake3 import blake3
 from torch import Tensor, nn
 
 from headway.checkpoint import Patience, find_resumable, read_manifest, refuse_lost
 from headway.checkpoint.torch_state import Piece, pieces_of_tensor, restore, split_replicated
 from headway.engine.optim import Adam
-from headway.engine.order import count_taken, mix_one
 from headway.engine.parallel import share_buffers
 from headway.engine.policy import is_suspect
 from headway.engine.progress import read_progress
 from headway.engine.rank_state import Run
 from headway.errors import CheckpointError, TrainError
+from headway.task.order import count_taken, mix_one
 from headway.telemetry import read_events
 
 _NAME_BYTES = 64
@@ -217,19 +216,6 @@ def find_aliases(model: nn.Module) -> dict[str, str]:
     own = {id(value): name for name, value in (*model.named_parameters(), *model.named_buffers())}
     every = (*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False))
     return {name: own[id(value)] for name, value in every if own[id(value)] != name}
-
-
-def hash_frozen(model: nn.Module) -> str | None:
-    """Return a fingerprint of the weights that do not train; they are not saved, and a resumed run needs the same."""
-    frozen = [(name, param) for name, param in model.named_parameters() if not param.requires_grad]
-    if not frozen:
-        return None
-    digest = blake3(max_threads=blake3.AUTO)
-    for name, param in frozen:
-        digest.update(name.encode())
-        # In one row first: a single number, of no dimension, has no bytes to be viewed as.
-        digest.update(param.detach().cpu().reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()[:16]
 
 
 def seed_everything(seed: int) -> None:

@@ -10,7 +10,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from headway.engine.parallel import Ranks
-from headway.engine.task import Loss
+from headway.task import Loss
 
 _LOSS, _COUNT, _STOP, _SAVE, _FLAGS = range(5)
 

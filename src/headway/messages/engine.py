@@ -50,8 +50,8 @@ TEXTS = {
     "engine/other-optimizer": Text(
         en="optimizer.name={name} was asked for, but this recipe trains with {used}",
         zh="要求使用 optimizer.name={name}，但该 recipe 只用 {used} 训练",
-        en_hint="set optimizer.name={instead}, or let the recipe's param_groups call headway.engine.groups.make_groups",
-        zh_hint="设 optimizer.name={instead}，或让该 recipe 的 param_groups 调用 headway.engine.groups.make_groups",
+        en_hint="set optimizer.name={instead}, or let the recipe's param_groups call headway.task.make_groups",
+        zh_hint="设 optimizer.name={instead}，或让该 recipe 的 param_groups 调用 headway.task.make_groups",
     ),
     "engine/stopped-early": Text(
         en="stopped early at step {step}: {stale} validations in a row were no better than the one of step {best}; "

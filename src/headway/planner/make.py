@@ -12,6 +12,7 @@ from headway.machine import MachineReport
 from headway.planner.batch import Batch, BatchWish, keep_total, resolve_batch, wish_batch
 from headway.planner.layout import Layout, lay_out
 from headway.planner.length import FRESH, Length, Standing, resolve_length
+from headway.planner.memory import MemoryForecast
 from headway.planner.record import Plan, PlanWarning
 from headway.planner.row_text import COMMAND_LAYER, FILE_LAYER, rank_of
 from headway.planner.rows import Asked, list_rows
@@ -197,6 +198,7 @@ def _advise(loaded: Loaded, recipe: Recipe, layout: Layout, batch: Batch) -> lis
         is_sharded=layout.strategy == "fsdp",
         device_bytes=min(sizes, default=None),
         guide_names=loaded.guide_names,
+        forecast=lambda parts, ranks: MemoryForecast(parts=parts, moment="backward", ranks=ranks),
     )
     return [PlanWarning(code=code, facts=facts) for code, facts in recipe.advise(situation)]
 

@@ -20,7 +20,7 @@ from headway.config import LoadedConfig, RunConfig, flatten, layer_of, load_conf
 from headway.launch import die_with_parent
 from headway.machine import inspect_machine
 from headway.messages import say
-from headway.recipes import find_recipe
+from headway.task import find_recipe
 from headway.telemetry import Event, RunDir, follow_events, list_runs, read_metrics
 
 FULL_SIZE = "--full-size"

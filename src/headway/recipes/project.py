@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from headway.errors import UsageError
-from headway.recipes import RECIPES
+from headway.task import RECIPES
 
 _PYTHON = b"@PYTHON@"
 """Stands in the templates for the interpreter that Headway is installed in."""

@@ -37,9 +37,9 @@ from headway.engine.optim import Muon, make_optimizers
 from headway.engine.parallel import Ranks
 from headway.engine.precision import Precision
 from headway.engine.rank import build_model, load_task
-from headway.engine.task import Task
 from headway.errors import HeadwayError
 from headway.planner import Plan
+from headway.task import Task
 from headway.trace.fake_ops import StandIns
 from headway.trace.storages import CudaCasts, Tracker, tensor_bytes
 

@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from headway.engine.task import Loss, ParamGroup, Task
+from headway.task import Loss, ParamGroup, Task
 
 
 def dist_rank():

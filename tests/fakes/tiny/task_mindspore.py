@@ -6,7 +6,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import Parameter, Tensor, nn
 
-from headway.engine.mindspore.task import MindTask, Settings
+from headway.task.mindspore import MindTask, Settings
 
 
 class Arrays:

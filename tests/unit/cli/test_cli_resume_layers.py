@@ -10,7 +10,7 @@ from fakes.machines import machine
 from headway.cli.resume import reload
 from headway.config import dump_yaml, load_config
 from headway.planner import Standing, make_plan
-from headway.recipes import find_recipe
+from headway.task import find_recipe
 from headway.telemetry import RunDir, write_json
 
 RECIPES = ("atlas", "layoutmaster", "nanochat", "rdt", "tfnet", "tests/fakes/tiny")

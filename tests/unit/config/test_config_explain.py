@@ -15,7 +15,7 @@ import headway.cli.consent as consent
 from headway.config import explain, load_config, schema_json
 from headway.errors import ConfigError
 from headway.messages import set_language
-from headway.recipes import RECIPES, find_recipe
+from headway.task import RECIPES, find_recipe
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from fakes.engine_run import make_run, reports
 from headway.checkpoint import list_checkpoints
 from headway.config import SaveConfig
 from headway.engine.loop import train
-from headway.engine.order import Order
 from headway.engine.policy import is_due
 from headway.engine.progress import Progress
+from headway.task.order import Order
 from headway.telemetry import RunDir, read_metrics
 
 

@@ -15,7 +15,7 @@ from fakes.engine_run import make_run, reports
 from headway.checkpoint import list_checkpoints, read_manifest
 from headway.engine import snapshot
 from headway.engine.loop import train
-from headway.engine.order import Order, count_taken, expected_ledger
+from headway.task.order import Order, count_taken, expected_ledger
 from headway.telemetry import RunDir, read_metrics
 
 LARGE = "task.samples=4999"

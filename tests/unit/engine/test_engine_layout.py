@@ -9,7 +9,7 @@ from torch import nn
 from fakes.ranks import run_ranks
 from headway.engine.optim import make_optimizers
 from headway.engine.parallel import Ranks, Replicated, share_weights
-from headway.engine.task import ParamGroup
+from headway.task import ParamGroup
 
 
 class Net(nn.Module):

@@ -10,10 +10,10 @@ import torch
 from fakes.engine_run import make_run, read_tensors, reports
 from headway.checkpoint import find_resumable, list_checkpoints
 from headway.engine.loop import take_step, train
-from headway.engine.order import Order, expected_ledger
 from headway.engine.precision import Precision
 from headway.engine.snapshot import resume
 from headway.errors import TrainError
+from headway.task.order import Order, expected_ledger
 from headway.telemetry import RunDir, read_metrics
 
 PLAIN = ("task.dropout=0", "optimizer.clip=null")

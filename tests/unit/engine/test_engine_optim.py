@@ -11,7 +11,7 @@ from torch import nn
 from fakes.ranks import run_ranks
 from headway.engine.optim import make_optimizers, orthogonalized
 from headway.engine.parallel import Ranks, Replicated
-from headway.engine.task import ParamGroup
+from headway.task import ParamGroup
 
 ALONE = Ranks(0, 1, 0, torch.device("cpu"))
 

@@ -9,11 +9,11 @@ from fakes.engine_run import TINY, make_run, reports
 from headway.checkpoint import list_checkpoints, read_manifest
 from headway.config import load_config
 from headway.engine.loop import train
-from headway.engine.order import Order
 from headway.engine.policy import Course, choose_save, early_stop_event, end_step, is_over, judge
 from headway.engine.progress import Progress, read_progress
 from headway.errors import TrainError
-from headway.recipes import find_recipe
+from headway.task import find_recipe
+from headway.task.order import Order
 
 
 def course(*words: str) -> Course:

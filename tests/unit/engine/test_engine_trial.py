@@ -9,7 +9,7 @@ from torch import nn
 from fakes.ranks import run_ranks
 from headway.engine.evaluate import run_trial
 from headway.engine.precision import Precision
-from headway.engine.snapshot import hash_frozen
+from headway.task import hash_frozen
 
 
 class Trials:

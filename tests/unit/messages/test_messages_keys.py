@@ -11,7 +11,7 @@ from message_rules import check_chinese
 from headway.config import RunConfig, explain
 from headway.messages import Text
 from headway.messages.keys import CHINESE, describe_key
-from headway.recipes import RECIPES, find_recipe
+from headway.task import RECIPES, find_recipe
 
 
 def own_keys():

@@ -12,7 +12,7 @@ from fakes.machines import machine
 from headway.config import load_config
 from headway.planner import Sighting, expect, fingerprint, look_ahead, make_plan, recall, remember
 from headway.planner.recipe_trace import _place
-from headway.recipes import find_recipe
+from headway.task import find_recipe
 
 
 def planned(*words: str):

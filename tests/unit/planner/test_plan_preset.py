@@ -7,7 +7,7 @@ import pytest
 from fakes.machines import four_4090, gpu, machine
 from headway.config import ConfigErrors, load_config
 from headway.planner import fit_preset, foresee, make_plan, study_model
-from headway.recipes import find_recipe
+from headway.task import find_recipe
 
 
 def fitted(name: str, gpus, *words: str):

@@ -19,7 +19,7 @@ from headway.config import ConfigErrors, load_config
 from headway.errors import HeadwayError
 from headway.messages import hint, say
 from headway.planner import make_plan
-from headway.recipes import find_recipe
+from headway.task import find_recipe
 
 Told = list[tuple[str, Mapping[str, object]]]
 """Message codes and their facts."""

@@ -11,12 +11,13 @@ import pytest
 
 from headway.config import SaveConfig, load_config
 from headway.errors import UsageError
-from headway.recipes import find_recipe, guided
+from headway.recipes import guided
 from headway.recipes.layoutmaster.guide_files import find_source
 from headway.recipes.layoutmaster.guide_lines import GuideLines, Setup
 from headway.recipes.layoutmaster.guide_options import choose_words, read_flags
 from headway.recipes.layoutmaster.preset import RECIPE
 from headway.recipes.layoutmaster.section import QWEN
+from headway.task import find_recipe
 from headway.telemetry import RunDir
 
 TEMPLATE = Path(str(files("headway.recipes") / "layoutmaster" / "guide" / "config_data_action_head.json"))

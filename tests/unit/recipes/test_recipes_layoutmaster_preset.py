@@ -131,7 +131,5 @@ def test_the_resolved_section_survives_json():
 
 def test_the_preset_imports_no_framework_and_no_data_library():
     heavy = "{'torch', 'numpy', 'PIL', 'safetensors'}"
-    code = (
-        f"import sys, headway.recipes as r; r.find_recipe('layoutmaster'); sys.exit(bool({heavy} & set(sys.modules)))"
-    )
+    code = f"import sys, headway.task as r; r.find_recipe('layoutmaster'); sys.exit(bool({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

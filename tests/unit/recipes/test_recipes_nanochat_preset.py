@@ -103,5 +103,5 @@ def test_meta_json_describes_the_model_as_the_original_does():
 
 def test_the_preset_imports_no_framework_and_no_data_library():
     heavy = "{'torch', 'numpy', 'pyarrow', 'tokenizers'}"
-    code = f"import sys, headway.recipes as r; r.find_recipe('nanochat'); sys.exit(bool({heavy} & set(sys.modules)))"
+    code = f"import sys, headway.task as r; r.find_recipe('nanochat'); sys.exit(bool({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -9,7 +9,7 @@ import pytest
 from fakes.machines import machine
 from headway.config import load_config
 from headway.planner import make_plan
-from headway.recipes import find_recipe
+from headway.task import find_recipe
 from headway.tune import Question, list_changes, make_space
 from headway.tune.record import apply_settings
 

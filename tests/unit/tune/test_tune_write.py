@@ -15,7 +15,7 @@ from headway.config import ConfigErrors, dump_yaml, layer_of, load_config
 from headway.errors import ConfigError, UsageError
 from headway.planner import make_plan
 from headway.planner.calibrate import fingerprint
-from headway.recipes import find_recipe
+from headway.task import find_recipe
 from headway.tune import (
     compose,
     edit_file,

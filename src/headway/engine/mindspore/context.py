@@ -9,8 +9,8 @@ from pathlib import Path
 import mindspore as ms
 import numpy as np
 
-from headway.engine.mindspore.task import Settings
 from headway.errors import CheckError
+from headway.task.mindspore import Settings
 
 _LEAST_BLOCK_GB = 1
 

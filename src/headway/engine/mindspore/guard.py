@@ -8,8 +8,8 @@ from typing import Any  # MindSpore's functions are untyped
 
 import numpy as np
 
+from headway.engine.mindspore.inputs import tensors_of
 from headway.engine.mindspore.rank_state import Loaded, MindRun, resume
-from headway.engine.mindspore.task import tensors_of
 from headway.errors import TrainError
 
 Gradient = Callable[..., Any]

@@ -17,14 +17,15 @@ from mindspore import nn
 
 from headway.engine import policy
 from headway.engine.mindspore import guard
+from headway.engine.mindspore.inputs import tensors_of
 from headway.engine.mindspore.meter import BACKWARD, COMM, DATA, EVAL, OPTIMIZER, SAVE, STOPPING
 from headway.engine.mindspore.optim import Add, Grads, Norm, Reduce, Scaled
 from headway.engine.mindspore.rank_state import Loaded, MindRun, save, share_statistics, wait_for_save
 from headway.engine.mindspore.ranks import Ranks
 from headway.engine.mindspore.sink import open_sink
-from headway.engine.mindspore.task import ArrayData, Arrays, MindTask, tensors_of
-from headway.engine.order import after_skips, count_taken
 from headway.planner import lr_at
+from headway.task.mindspore import ArrayData, Arrays, MindTask
+from headway.task.order import after_skips, count_taken
 
 _FLUSH_S = 0.25
 

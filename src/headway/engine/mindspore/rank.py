@@ -18,13 +18,14 @@ from headway.engine.mindspore.meter import Meter
 from headway.engine.mindspore.optim import Adam
 from headway.engine.mindspore.rank_state import MindRun, resume
 from headway.engine.mindspore.ranks import join
-from headway.engine.mindspore.task import MindTask
 from headway.engine.policy import refuse_empty
 from headway.engine.reporter import Reporter
 from headway.engine.wishes import listen_for_save, listen_for_stop
 from headway.errors import TrainError
 from headway.messages import set_language
 from headway.planner import Plan, make_schedule
+from headway.task import find_recipe
+from headway.task.mindspore import MindTask
 from headway.telemetry import PHASES, HeartbeatWriter, MetricsWriter, RunDir, read_json
 
 
@@ -105,7 +106,7 @@ def prepare(job: dict[str, Any], reporter: Reporter, beat: HeartbeatWriter) -> M
 
 def load_task(stored: dict[str, Any]) -> tuple[RunConfig, MindTask]:
     """Return the config with its typed task section, and the recipe's MindSpore task, both found by name."""
-    recipe = importlib.import_module("headway.recipes").find_recipe(stored["recipe"])
+    recipe = find_recipe(stored["recipe"])
     values = dict(stored["config"])
     section = recipe.section.model_validate(values.pop("task"))
     config = RunConfig.model_validate(values).model_copy(update={"task": section})

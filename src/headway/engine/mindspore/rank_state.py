@@ -19,13 +19,13 @@ from headway.engine.mindspore.checkpoint_arrays import Array, ArraySaver, read_a
 from headway.engine.mindspore.meter import Meter
 from headway.engine.mindspore.optim import Adam
 from headway.engine.mindspore.ranks import Ranks
-from headway.engine.mindspore.task import ArrayData, Arrays, Ids, MindTask
-from headway.engine.order import Order, Share, count_taken, ledger_of, micro_batches, mix_one
 from headway.engine.policy import Course, is_suspect
 from headway.engine.progress import Progress, read_progress
 from headway.engine.reporter import Reporter
 from headway.errors import CheckpointError, TrainError
 from headway.planner import LrSchedule, Plan, Standing, continue_plan, make_schedule
+from headway.task.mindspore import ArrayData, Arrays, Ids, MindTask
+from headway.task.order import Order, Share, count_taken, ledger_of, micro_batches, mix_one
 from headway.telemetry import MetricsWriter, read_events
 
 _NAME_BYTES = 64

@@ -9,8 +9,8 @@ import mindspore as ms
 import mindspore.dataset as ds
 from numpy.typing import NDArray
 
+from headway.engine.mindspore.inputs import inputs_of
 from headway.engine.mindspore.rank_state import MindRun
-from headway.engine.mindspore.task import inputs_of
 
 
 class _Source:

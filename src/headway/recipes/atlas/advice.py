@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from headway.config import Situation
 from headway.recipes.atlas.section import AtlasSection
+from headway.task import Situation
 from headway.units import size
 
 Warning = tuple[str, dict[str, str]]

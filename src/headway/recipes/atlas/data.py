@@ -20,7 +20,7 @@ from headway.errors import CheckError
 from headway.messages import say as line
 from headway.recipes.atlas.find import find_language, find_vggt
 from headway.recipes.atlas.section import AtlasSection
-from headway.recipes.install import hold, install
+from headway.task import hold, install
 from headway.units import count
 
 FORMAT = 1

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from headway.engine.precision import Precision
-from headway.engine.task import Ids
 from headway.recipes.atlas.data import Index
 from headway.recipes.atlas.encoders import is_frozen
 from headway.recipes.atlas.features import feature_folder, make_features, open_features
@@ -19,6 +19,7 @@ from headway.recipes.atlas.frames import Frames, Texts
 from headway.recipes.atlas.language import encode_texts
 from headway.recipes.atlas.model import Atlas, measure_spread, see
 from headway.recipes.atlas.section import AtlasSection
+from headway.task import Ids
 
 _SPREAD_FRAMES = 2048
 """Training frames whose features show how they are spread."""
@@ -42,14 +43,15 @@ def encode_data(
     if section.freeze_vggt and section.cache_features:
         folder = feature_folder(section, content=index.content, vision=model.vision, precision=precision)
         if not folder.is_dir():
-            context = Precision(precision, next(model.vision.parameters()).device).context
+            half = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision)
+            device = next(model.vision.parameters()).device.type
             make_features(
                 folder,
                 frames=len(frames),
                 vision=model.vision,
                 stride=section.point_stride,
                 look=frames.look,
-                context=context,
+                context=nullcontext if half is None else partial(torch.autocast, device, dtype=half),
             )
         features = open_features(folder)
     if section.whiten:

@@ -22,13 +22,11 @@ import torch
 from numpy.lib.format import open_memmap
 from torch import Tensor, nn
 
-from headway.engine.snapshot import hash_frozen
-from headway.engine.task import Ids
 from headway.messages import say
 from headway.recipes.atlas.data import cache_dir
 from headway.recipes.atlas.model import see
 from headway.recipes.atlas.section import AtlasSection
-from headway.recipes.install import lock, sync, sync_tree
+from headway.task import Ids, hash_frozen, lock, sync, sync_tree
 from headway.units import count
 
 FORMAT = 1

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headway.engine.task import Ids
 from headway.recipes.atlas.data import Index, data_dir
 from headway.recipes.atlas.episodes import ACTION_DIM, Camera, Episode, read_image, resize
 from headway.recipes.atlas.section import AtlasSection
+from headway.task import Ids
 
 
 @dataclass(frozen=True, slots=True)

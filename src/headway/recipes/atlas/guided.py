@@ -11,12 +11,13 @@ from pathlib import Path
 from headway.config import RunConfig, load_config
 from headway.errors import UsageError
 from headway.messages import say
-from headway.recipes import find_recipe, guided
+from headway.recipes import guided
 from headway.recipes.atlas.guide_files import BEST, Source, find_source, read_note
 from headway.recipes.atlas.guide_lines import GuideLines
 from headway.recipes.atlas.guide_options import OF_RUN, choose_words, read_flags
 from headway.recipes.atlas.rollcall import call_roll, is_by_hand
 from headway.recipes.launched import lead_or_follow
+from headway.task import find_recipe
 
 OUT = Path("runs")
 _SMALL = "fusion of 64, 2 layers"

@@ -10,13 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headway.engine.task import Prediction
 from headway.errors import UsageError
 from headway.messages import say
 from headway.recipes.atlas.data import Index
 from headway.recipes.atlas.episodes import COLUMNS
 from headway.recipes.atlas.frames import Frames
 from headway.recipes.atlas.section import PredictOptions
+from headway.task import Prediction
 
 Act = Callable[[Tensor, Sequence[str]], Tensor]
 """Takes pictures (B, S, H, W, 3) and instructions, returns actions (B, 7)."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from headway.config import Recipe
 from headway.recipes.atlas.advice import GUIDE_BATCH, advise
 from headway.recipes.atlas.data import baseline, count_train_samples
 from headway.recipes.atlas.section import AtlasSection, PredictOptions
+from headway.task import Recipe
 
 __all__ = ["RECIPE", "AtlasSection"]
 

@@ -6,8 +6,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from headway.config import Count, PathText, Section, Share, Whole
 from headway.errors import ConfigError
+from headway.task import Count, PathText, Section, Share, Whole
 
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 

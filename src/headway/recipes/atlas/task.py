@@ -12,9 +12,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from headway.config import RunConfig
-from headway.engine.groups import make_groups
-from headway.engine.task import Batch, Loss, ParamGroup, Prediction, Task
 from headway.errors import ConfigError
 from headway.recipes.atlas.data import Index, open_index
 from headway.recipes.atlas.encoded import Encoded, encode_data
@@ -24,6 +21,7 @@ from headway.recipes.atlas.model import gripper_loss, gripper_target, pose_loss
 from headway.recipes.atlas.predict import predict_episode
 from headway.recipes.atlas.rollout import CLOSED, roll_out, start_attempts
 from headway.recipes.atlas.section import AtlasSection, PredictOptions
+from headway.task import Batch, Loss, ParamGroup, Prediction, RunConfig, Task, make_groups
 
 
 def make_task(config: RunConfig) -> AtlasTask:

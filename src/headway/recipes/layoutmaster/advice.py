@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.config import Situation
+from headway.task import Situation
 
 _NAMES = ("batch_size", "data.batch_size")
 

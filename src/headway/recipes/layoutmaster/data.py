@@ -19,10 +19,9 @@ from typing import Any
 
 from headway.errors import CheckError
 from headway.messages import say as line
-from headway.recipes.install import hold, install
 from headway.recipes.layoutmaster.poster import json_of, list_posters
 from headway.recipes.layoutmaster.section import QWEN, LayoutMasterSection
-from headway.recipes.seal import is_sealed, look_quickly
+from headway.task import hold, install, is_sealed, look_quickly
 from headway.units import size
 
 FORMAT = 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from headway.config import RunConfig
 from headway.recipes.layoutmaster.preset import RECIPE
+from headway.task import RunConfig
 
 
 def meta_json(config: RunConfig, step: int, measures: Mapping[str, float], num_train: int) -> dict[str, Any]:

@@ -13,12 +13,13 @@ import click
 from headway.config import load_config
 from headway.errors import UsageError
 from headway.messages import say
-from headway.recipes import find_recipe, guided
+from headway.recipes import guided
 from headway.recipes.layoutmaster.data import open_index, prepare
 from headway.recipes.layoutmaster.guide_files import BEST, find_source
 from headway.recipes.layoutmaster.guide_lines import GuideLines, Setup
 from headway.recipes.layoutmaster.guide_options import Asked, choose_words, read_flags
 from headway.recipes.layoutmaster.preset import RECIPE
+from headway.task import find_recipe
 from headway.telemetry import RunDir
 from headway.units import size
 

@@ -14,7 +14,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from headway.engine.task import Prediction, to_device
 from headway.messages import say
 from headway.recipes.layoutmaster.data import base_dir, open_index
 from headway.recipes.layoutmaster.losses import iou
@@ -22,6 +21,7 @@ from headway.recipes.layoutmaster.picture import draw_poster, load_pixels
 from headway.recipes.layoutmaster.poster import Poster, read_poster
 from headway.recipes.layoutmaster.section import LayoutMasterSection, PredictOptions
 from headway.recipes.layoutmaster.trajectory import FILE, read_starts, target_layout
+from headway.task import Prediction, to_device
 
 if TYPE_CHECKING:
     from headway.recipes.layoutmaster.task import LayoutMasterTask

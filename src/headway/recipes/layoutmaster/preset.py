@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from headway.config import Recipe
 from headway.recipes.layoutmaster.advice import advise
 from headway.recipes.layoutmaster.data import baselines, count_train_samples
 from headway.recipes.layoutmaster.section import QWEN, LayoutMasterSection, LossWeights, PredictOptions
+from headway.task import Recipe
 
 __all__ = ["RECIPE", "LayoutMasterSection"]
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 from torch import Tensor
 
-from headway.engine.order import mix
-from headway.engine.task import Ids
 from headway.recipes.layoutmaster.data import Index
 from headway.recipes.layoutmaster.section import LEVELS, STATE_DIM, LayoutMasterSection
+from headway.task import Ids
+from headway.task.order import mix
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from headway.config import Count, PathText, Positive, Section, Share, Whole
 from headway.errors import ConfigError
+from headway.task import Count, PathText, Positive, Section, Share, Whole
 
 STATE_DIM = 6
 """Numbers of one element: x, y, w, h, layer, confidence."""

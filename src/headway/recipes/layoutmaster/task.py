@@ -11,9 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from headway.config import RunConfig
-from headway.engine.groups import make_groups
-from headway.engine.task import Batch, Loss, ParamGroup, Prediction, Task, to_device
 from headway.recipes.layoutmaster.data import Index, open_index
 from headway.recipes.layoutmaster.diffusion import Diffusion, in_pixels, make_diffusion, normalized
 from headway.recipes.layoutmaster.export import meta_json
@@ -23,6 +20,7 @@ from headway.recipes.layoutmaster.model import LayoutDiffusionTransformer, Layou
 from headway.recipes.layoutmaster.samples import PosterData, Range, example_batch
 from headway.recipes.layoutmaster.section import LayoutMasterSection, PredictOptions
 from headway.recipes.layoutmaster.visual import batch_norms, build_visual
+from headway.task import Batch, Loss, ParamGroup, Prediction, RunConfig, Task, make_groups, to_device
 
 _TRIAL_BATCH = 32
 

@@ -20,9 +20,8 @@ from pathlib import Path
 
 from headway.errors import CheckError
 from headway.messages import say as line
-from headway.recipes.install import hold, install
 from headway.recipes.nanochat.section import NanochatSection
-from headway.recipes.seal import is_sealed, look_quickly
+from headway.task import hold, install, is_sealed, look_quickly
 from headway.units import count, size
 
 FORMAT = 1

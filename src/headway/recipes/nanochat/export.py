@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from headway.config import RunConfig
 from headway.recipes.nanochat.preset import RECIPE
 from headway.recipes.nanochat.section import NanochatSection
+from headway.task import RunConfig
 
 
 def meta_json(config: RunConfig, step: int, measures: Mapping[str, float]) -> dict[str, Any]:

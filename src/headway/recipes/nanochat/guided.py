@@ -11,7 +11,8 @@ from pathlib import Path
 from headway.config import load_config
 from headway.errors import UsageError
 from headway.messages import say
-from headway.recipes import find_recipe, guided
+from headway.recipes import guided
+from headway.task import find_recipe
 from headway.telemetry import Event, RunDir, run_state
 
 OUT = Path("runs")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from headway.config import Recipe
 from headway.recipes.nanochat.data import baseline, count_train_samples
 from headway.recipes.nanochat.section import NanochatSection, PredictOptions, horizon_steps
+from headway.task import Recipe
 
 __all__ = ["RECIPE", "NanochatSection"]
 

@@ -6,8 +6,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from headway.config import Count, PathText, Positive, Section, Whole
 from headway.errors import ConfigError
+from headway.task import Count, PathText, Positive, Section, Whole
 
 NUM_SPECIALS = 9
 SMALLEST_VOCAB = 256 + NUM_SPECIALS

@@ -13,13 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from headway.config import RunConfig
-from headway.engine.task import Batch, Ids, Loss, ParamGroup, Prediction, Task
 from headway.errors import ConfigError
 from headway.recipes.nanochat.data import Index, count_samples, open_index
 from headway.recipes.nanochat.export import meta_json
 from headway.recipes.nanochat.model import IGNORED, Gpt, GptSize, draw_token, generate
 from headway.recipes.nanochat.section import NanochatSection, PredictOptions
+from headway.task import Batch, Ids, Loss, ParamGroup, Prediction, RunConfig, Task
 
 _TUNED_WIDTH = 768
 """Width at which the AdamW rates were tuned; others take them times the root of the ratio."""

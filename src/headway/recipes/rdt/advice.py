@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from headway.config import Situation
-from headway.planner import MemoryForecast
 from headway.recipes.rdt.section import RdtSection
+from headway.task import Forecast, Situation
 from headway.units import size
 
 Warning = tuple[str, dict[str, str]]
@@ -24,8 +23,8 @@ def weigh(
     ranks: int = 1,
     is_sharded: bool = False,
     is_half: bool = True,
-) -> MemoryForecast:
-    """Return about what training holds on one device, at once and without a trace, which is what a plan goes by.
+) -> dict[str, float]:
+    """Return about what training holds on one device, in bytes by name, without the trace a plan goes by.
 
     The activations are those of the picture tokens: every second block keeps its keys and values of all of them, twice
     (before and after their norm), and its adaptor its layers. Compared with the trace in the tests.
@@ -37,7 +36,7 @@ def weigh(
     kept = (2 if is_half else 4) * per_device * (pictures + sentence + tokens)
     shards = ranks if is_sharded else 1
     whole = 4 * params
-    parts = {
+    return {
         "weights": whole / shards,
         "gradients": whole / shards + (whole / blocks if shards > 1 else 0),
         "optimizer-state": 2 * whole / shards,
@@ -47,7 +46,6 @@ def weigh(
         # Validation keeps nothing for a backward, but the weights stand aside while their average is in place.
         "activations": max(kept, has_ema * whole / shards),
     }
-    return MemoryForecast(parts={name: float(held) for name, held in parts.items()}, moment="backward", ranks=ranks)
 
 
 def _batch_meaning(here: Situation) -> list[Warning]:
@@ -74,8 +72,9 @@ def _memory(here: Situation, section: RdtSection) -> list[Warning]:
     have, ways = here.device_bytes, max(2, here.world_size)
     has_ema, is_half = here.config.ema.decay is not None, here.config.train.precision != "fp32"
 
-    def at(batch: int, ranks: int, is_sharded: bool) -> MemoryForecast:
-        return weigh(section, per_device=batch, has_ema=has_ema, ranks=ranks, is_sharded=is_sharded, is_half=is_half)
+    def at(batch: int, ranks: int, is_sharded: bool) -> Forecast:
+        held = weigh(section, per_device=batch, has_ema=has_ema, ranks=ranks, is_sharded=is_sharded, is_half=is_half)
+        return here.forecast(held, ranks)
 
     need = at(here.per_device, here.world_size, here.is_sharded)
     if need.judge(have) != "will-not-fit":

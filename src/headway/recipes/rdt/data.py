@@ -21,8 +21,8 @@ from typing import Any
 
 from headway.errors import CheckError
 from headway.messages import say as line
-from headway.recipes.install import hold, sync
 from headway.recipes.rdt.section import RdtSection
+from headway.task import hold, sync
 from headway.units import count, size
 
 FORMAT = 1

@@ -12,12 +12,12 @@ from typing import Any
 
 import torch
 
-from headway.config import RunConfig
 from headway.errors import HeadwayError
 from headway.messages import set_language
 from headway.recipes.rdt.data import prepare
 from headway.recipes.rdt.section import RdtSection
 from headway.recipes.rdt.task import make_task
+from headway.task import RunConfig
 
 
 def main() -> int:

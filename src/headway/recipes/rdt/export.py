@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from headway.config import RunConfig
 from headway.recipes.rdt.section import RdtSection
+from headway.task import RunConfig
 
 
 def describe_checkpoint(config: RunConfig, step: int) -> dict[str, Any]:

@@ -13,9 +13,10 @@ from typing import Any
 from headway.config import load_config
 from headway.errors import TrainError, UsageError
 from headway.messages import language, say
-from headway.recipes import find_recipe, guided
+from headway.recipes import guided
 from headway.recipes.rdt.guided_flags import read_flags
 from headway.recipes.rdt.section import RdtSection
+from headway.task import find_recipe
 from headway.units import count
 
 _WEIGHTS = "model.safetensors"

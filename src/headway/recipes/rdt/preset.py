@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from headway.config import Recipe
 from headway.recipes.rdt.advice import advise
 from headway.recipes.rdt.data import baseline, count_train_samples
 from headway.recipes.rdt.section import PredictOptions, RdtSection
+from headway.task import Recipe
 
 __all__ = ["RECIPE", "RdtSection"]
 

@@ -14,12 +14,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from headway.engine.order import mix
 from headway.recipes.rdt import slots
 from headway.recipes.rdt.build import pack
 from headway.recipes.rdt.data import Demo, Index, data_dir, starts_of
 from headway.recipes.rdt.reader import CAMERAS, DemoFiles
 from headway.recipes.rdt.section import RdtSection
+from headway.task.order import mix
 
 GREY = 127
 """Stands where there is no picture: the mean of what the encoders expect."""

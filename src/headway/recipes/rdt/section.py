@@ -6,8 +6,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from headway.config import Count, PathText, Positive, Section, Share, Whole
 from headway.errors import ConfigError
+from headway.task import Count, PathText, Positive, Section, Share, Whole
 
 Adaptor = Annotated[str, Field(pattern=r"^(linear|mlp[1-9]\d?x_gelu)$")]
 Even = Annotated[int, Field(ge=4, multiple_of=4)]

@@ -10,9 +10,6 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from headway.config import RunConfig
-from headway.engine.groups import make_groups
-from headway.engine.task import Batch, Loss, ParamGroup, Prediction, Task
 from headway.recipes.rdt import slots
 from headway.recipes.rdt.data import Index, choose_statistics, open_index
 from headway.recipes.rdt.diffusion import add_noise, alphas_cumprod
@@ -26,6 +23,7 @@ from headway.recipes.rdt.samples import ChunkData
 from headway.recipes.rdt.section import PredictOptions, RdtSection
 from headway.recipes.rdt.trial import sample_chunks, summarize_sums, try_episodes, watch
 from headway.recipes.rdt.world import TASKS
+from headway.task import Batch, Loss, ParamGroup, Prediction, RunConfig, Task, make_groups
 
 
 def make_task(config: RunConfig) -> RdtTask:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from headway.engine.task import Prediction
 from headway.errors import CheckError, ConfigError
 from headway.messages import say
 from headway.recipes.rdt import slots
@@ -19,6 +18,7 @@ from headway.recipes.rdt.rollout import Episode, Limits, run_episodes, wilson, w
 from headway.recipes.rdt.samples import ChunkData
 from headway.recipes.rdt.section import PredictOptions, RdtSection, RolloutSection
 from headway.recipes.rdt.world import TASKS, TRIAL_SCENES
+from headway.task import Prediction
 
 
 def sample_chunks(

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.engine.order import mix_one
 from headway.recipes.tfnet.data import Clip, least_frames
 from headway.recipes.tfnet.frames import Frames, read_clip
 from headway.recipes.tfnet.glosses import Vocabulary
 from headway.recipes.tfnet.section import TfnetSection
+from headway.task.order import mix_one
 
 Ids = NDArray[np.int64]
 Arrays = dict[str, NDArray[np.generic]]

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from headway.config import RunConfig
 from headway.recipes.tfnet.clips import Arrays, ClipData
 from headway.recipes.tfnet.data import Clip, Dataset, open_dataset
 from headway.recipes.tfnet.frames import count_frames
 from headway.recipes.tfnet.glosses import Vocabulary, check_vocabulary
 from headway.recipes.tfnet.measure import Floats, decode_beam, decode_greedy, rates, sum_errors
 from headway.recipes.tfnet.section import PredictOptions, TfnetSection
+from headway.task import RunConfig
 
 
 class TfnetParts:

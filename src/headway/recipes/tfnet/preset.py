@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headway.config import Recipe
 from headway.recipes.tfnet.data import baseline, count_train_samples
 from headway.recipes.tfnet.section import PredictOptions, TfnetSection, framework_of
+from headway.task import Recipe
 
 __all__ = ["RECIPE", "TfnetSection"]
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from headway.config import Count, PathText, Positive, Section, Share, Whole
 from headway.errors import ConfigError
+from headway.task import Count, PathText, Positive, Section, Share, Whole
 
 Memory = Annotated[str, Field(pattern=r"^\d+(\.\d+)?(GB|MB)$")]
 Stages = Annotated[tuple[Count, Count, Count, Count], Field()]

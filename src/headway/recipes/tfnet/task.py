@@ -10,13 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from headway.config import RunConfig
-from headway.engine.groups import make_groups
-from headway.engine.task import Batch, Ids, Loss, ParamGroup, Prediction, Task
 from headway.recipes.tfnet.clips import ClipData
 from headway.recipes.tfnet.model import Tfnet, ctc_sum, distill_sum
 from headway.recipes.tfnet.parts import TfnetParts
 from headway.recipes.tfnet.section import PredictOptions
+from headway.task import Batch, Ids, Loss, ParamGroup, Prediction, RunConfig, Task, make_groups
 
 
 def make_task(config: RunConfig) -> TfnetTask:

@@ -10,13 +10,13 @@ import numpy as np
 from mindspore import Parameter, Tensor, amp, nn
 from numpy.typing import NDArray
 
-from headway.config import RunConfig
-from headway.engine.mindspore.task import Arrays, MindTask, Settings
 from headway.recipes.tfnet.clips import ClipData
 from headway.recipes.tfnet.model_mindspore import Tfnet, TfnetLoss, portable_names
 from headway.recipes.tfnet.parts import TfnetParts
 from headway.recipes.tfnet.section import PredictOptions
 from headway.recipes.tfnet.weights import initial_weights
+from headway.task import RunConfig
+from headway.task.mindspore import Arrays, MindTask, Settings
 
 
 def make_task(config: RunConfig) -> TfnetMindTask:

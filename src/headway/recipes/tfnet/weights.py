@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.engine.order import mix_one
+from headway.task.order import mix_one
 
 Shape = tuple[int, ...]
 

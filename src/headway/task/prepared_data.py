@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from headway.messages import say as line
-from headway.recipes.seal import write_seal
+from headway.task.seal import write_seal
 
 
 def install(folder: Path, fill: Callable[[Path], object], *, seal: bool = False) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from headway.errors import UsageError
 from headway.messages import find_text
-from headway.recipes import RECIPES, find_recipe
+from headway.task import RECIPES, find_recipe
 
 _PRESET = """
 from headway.config import Recipe, Section

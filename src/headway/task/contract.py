@@ -6,17 +6,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
-
-import numpy as np
-import torch
-from torch import Tensor, nn
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from headway.errors import TrainError
 
-Batch = Mapping[str, Tensor]
-Ids = np.ndarray
-"""int64, one entry a sample."""
+if TYPE_CHECKING:
+    # Only names of types: a recipe's preset imports this package on the control side, where no framework is loaded.
+    import numpy as np
+    import torch
+    from torch import Tensor, nn
+
+Batch: TypeAlias = "Mapping[str, Tensor]"
+Ids: TypeAlias = "np.ndarray"
+"""int64, one entry per sample."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,8 @@ class Task(ABC):
 
         Override it where the data may not be there yet.
         """
+        import numpy as np
+
         ids = np.arange(samples, dtype=np.int64) % len(data := self.train_data())
         return data.batch(ids, np.zeros(samples, np.int64))
 

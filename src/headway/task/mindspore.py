@@ -6,11 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
-from mindspore import Parameter, Tensor, nn
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from mindspore import Parameter, nn
 
 Arrays = dict[str, NDArray[np.generic]]
 Ids = NDArray[np.int64]
@@ -96,14 +98,3 @@ class MindTask(ABC):
     @abstractmethod
     def predict(self, loss: nn.Cell, options: Mapping[str, Any], out: Path) -> str:
         """Produce something with the trained model; return the words for the screen."""
-
-
-def tensors_of(task: MindTask, batch: Arrays) -> list[Tensor]:
-    """Return a batch as the loss takes it."""
-    return [Tensor(value) for value in inputs_of(task, batch)]
-
-
-def inputs_of(task: MindTask, batch: Arrays) -> list[NDArray[Any]]:
-    """Return the arrays the loss takes, in its order; MindSpore's operators want 32-bit integers."""
-    values = [batch[name] for name in task.inputs]
-    return [value.astype(np.int32) if value.dtype == np.int64 else value for value in values]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.engine.order import Order, Share, after_skips, expected_ledger, ledger_of, micro_batches, shuffled
+from headway.task.order import Order, Share, after_skips, expected_ledger, ledger_of, micro_batches, shuffled
 
 
 @given(size=st.integers(1, 3000), seed=st.integers(0, 2**63), epoch=st.integers(0, 1000))

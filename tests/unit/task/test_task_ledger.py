@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.engine.order import Ledger, Order, expected_ledger
+from headway.task.order import Ledger, Order, expected_ledger
 
 
 def test_the_ledger_of_many_parts_is_that_of_the_whole():

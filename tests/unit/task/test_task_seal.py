@@ -8,9 +8,8 @@ import pytest
 
 from headway.config import load_config
 from headway.errors import CheckError
-from headway.recipes import find_recipe, seal
-from headway.recipes.install import install
 from headway.recipes.nanochat.data import open_index, prepare
+from headway.task import find_recipe, install, seal
 
 
 def fill(folder):

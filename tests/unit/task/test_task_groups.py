@@ -8,11 +8,10 @@ from torch import nn
 
 from fakes.engine_run import make_run
 from headway.config import OptimizerConfig
-from headway.engine.groups import make_groups
 from headway.engine.optim import make_optimizers
 from headway.engine.parallel import Ranks, Replicated
-from headway.engine.task import ParamGroup
 from headway.errors import ConfigError
+from headway.task import ParamGroup, make_groups
 
 ALONE = Ranks(0, 1, 0, torch.device("cpu"))
 
