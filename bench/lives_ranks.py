@@ -26,6 +26,7 @@ from headway.engine import rank as entry
 from headway.engine.rank_state import Run
 from headway.launch import Lease, die_with_parent
 from headway.machine import inspect_machine
+from headway.start import decide
 from headway.telemetry import EventLog, RunDir, read_json
 from lives_draw import Strike
 
@@ -47,18 +48,18 @@ class Attempts:
         hit: list[tuple[Strike, str]] = []
         left = list(strikes)
 
-        def supervise(run: RunDir, nursery: object, stream: object, *, lease: Lease | None = None) -> int:
+        def supervise(run: RunDir, nursery: object, *, lease: Lease | None = None) -> int:
             own = lease or Lease(run)
             try:
                 return self._supervise(run, left, hit)
             finally:
                 own.release()
 
-        kept = (train.supervise, train.nursery_for, train.inspect_machine, resume.supervise, resume.nursery_for)
+        kept = (train.finish, train.nursery_for, decide.inspect_machine, resume.finish, resume.nursery_for)
         streams, before = (sys.stdout, sys.stderr), Path.cwd()
-        train.supervise = resume.supervise = supervise
-        train.nursery_for = resume.nursery_for = lambda loaded: io.StringIO()  # something to close
-        train.inspect_machine = lambda *_, **__: self._machine
+        train.finish = resume.finish = supervise
+        train.nursery_for = resume.nursery_for = lambda loaded, tell: io.StringIO()  # something to close
+        decide.inspect_machine = lambda *_, **__: self._machine
         os.chdir(place)
         try:
             with (place / "screen").open("a") as screen:
@@ -67,7 +68,7 @@ class Attempts:
         except SystemExit as end:
             return int(end.code or 0), hit
         finally:
-            train.supervise, train.nursery_for, train.inspect_machine, resume.supervise, resume.nursery_for = kept
+            train.finish, train.nursery_for, decide.inspect_machine, resume.finish, resume.nursery_for = kept
             sys.stdout, sys.stderr = streams
             os.chdir(before)
         return 0, hit

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from headway.errors import HeadwayError
-from headway.launch import failure_text, launch_run, start_nursery
+from headway.launch import launch_run, start_nursery
 from headway.telemetry import RunDir
+from headway.ui.terminal.failure import failure_text
 
 
 class PrintingObserver:

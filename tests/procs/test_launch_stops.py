@@ -14,8 +14,14 @@ import pytest
 
 from fakes.launches import environment, fault, finish, launched, make_run, marked, wait_until
 from headway.errors import UsageError
-from headway.launch import detach, find_holder, request_stop
-from headway.telemetry import read_events
+from headway.launch import find_holder, request_stop
+from headway.start.detach import Detached, detach
+from headway.telemetry import RunDir, read_events
+
+
+def detached(run: RunDir, entry: str = "fakes.fake_worker:main") -> Detached:
+    """Supervise with ranks of our own in the background."""
+    return detach(run, [sys.executable, "-m", "fakes.launch_driver", str(run.root), entry])
 
 
 def saved_step(run):
@@ -200,8 +206,8 @@ def test_a_detached_run_outlives_its_starter_and_stops_on_request(tmp_path, monk
         monkeypatch.setenv(name, value)
     code = f"""
 import sys; from pathlib import Path
-from headway.launch import detach; from headway.telemetry import RunDir
-print(detach(RunDir(Path({str(run.root)!r})), entry="fakes.fake_worker:main").state)
+from headway.start.detach import detach; from headway.telemetry import RunDir
+print(detach(RunDir(Path({str(run.root)!r})), [sys.executable, "-m", "fakes.launch_driver", {str(run.root)!r}]).state)
 """
     starter = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert starter.stdout == "training\n"
@@ -219,7 +225,7 @@ def test_detach_tells_when_the_run_failed_to_start(tmp_path, monkeypatch):
     for name, value in environment("failed-start").items():
         monkeypatch.setenv(name, value)
     run.job.write_text(run.job.read_text().replace('"world_size": 2', '"world_size": 1'))
-    started = detach(run, entry="fakes.no_such_worker:main")
+    started = detached(run, "fakes.no_such_worker:main")
     assert (started.state, started.exit_code) == ("ended", 5)
     assert "no_such_worker" in (run.root / "supervisor.log").read_text()
 
@@ -229,7 +235,7 @@ def test_a_detached_run_stops_now_on_request(tmp_path, monkeypatch):
     mark = f"now-{tmp_path}"
     for name, value in environment(mark).items():
         monkeypatch.setenv(name, value)
-    started = detach(run, entry="fakes.fake_worker:main")
+    started = detached(run)
     request_stop(run, now=True)
     assert os.waitstatus_to_exitcode(os.waitpid(started.pid, 0)[1]) == 130
     wait_until(lambda: not marked(mark), "the end of the run")

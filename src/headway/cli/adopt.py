@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import importlib.metadata
-import json
 import shlex
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +14,6 @@ import click
 
 from headway.adopt import (
     Finding,
-    Launch,
     Meaning,
     check,
     hide_secrets,
@@ -30,15 +27,10 @@ from headway.cli.bilingual import command, echo_json, option
 from headway.config.files import read_file
 from headway.errors import UsageError
 from headway.messages import say
+from headway.ui.terminal.adopt import meaning_lines
 
 _LINE = {"ignore_unknown_options": True, "allow_interspersed_args": False, "help_option_names": ["-h", "--help"]}
 """Options of ours stand before a line, because everything behind its first word is the line's own."""
-_VERDICTS = {
-    "kept": "adopt/verdict-kept",
-    "no_effect": "adopt/verdict-no-effect",
-    "harmful": "adopt/verdict-harmful",
-    "contradictory": "adopt/verdict-contradictory",
-}
 _FILE_ENDINGS = (".sh", ".bash", ".slurm", ".sbatch", ".md", ".markdown", ".txt", ".job", ".yaml", ".yml")
 
 
@@ -81,7 +73,7 @@ def adopt(
     if wanted.as_json:
         echo_json(_record(source, meaning, findings, clean), indent=2)
     else:
-        click.echo("\n".join(_lines(meaning, findings)), err=True)
+        click.echo("\n".join(meaning_lines(meaning, findings)), err=True)
         if not wanted.to:
             click.echo(clean, nl=False)
     if wanted.to:
@@ -146,44 +138,6 @@ def _record(source: str, meaning: Meaning, findings: Sequence[Finding], clean: s
         "findings": [one.to_json() for one in findings],
         "config": clean,
     }
-
-
-def _lines(meaning: Meaning, findings: Sequence[Finding]) -> list[str]:
-    """Return what a person reads."""
-    lines: list[str] = []
-    if meaning.launch is None:
-        lines.append(say("adopt/read-none"))
-    else:
-        lines += _launch_lines(meaning.launch)
-    for one in meaning.more:
-        lines.append(say("adopt/read-more", line=one.line, launcher=one.launcher, entry=_entry(one)))
-    if meaning.unresolved:
-        lines.append(say("adopt/read-open", names=", ".join(meaning.unresolved)))
-    for finding in findings:
-        verdict = say(_VERDICTS[finding.verdict])
-        facts = {"line": finding.line, "verdict": verdict, "subject": finding.subject, "text": finding.text()}
-        lines.append(say("adopt/read-finding", **facts))
-        if finding.hint():
-            lines.append(say("adopt/read-advice", text=finding.hint()))
-    counts = Counter(one.verdict for one in findings)
-    lines.append(say("adopt/read-findings", **{verdict: counts[verdict] for verdict in _VERDICTS}))  # type: ignore[index]
-    return lines
-
-
-def _launch_lines(launch: Launch) -> list[str]:
-    shown = hide_secrets(launch).to_json()
-    lines = [say("adopt/read-launch", line=launch.line, launcher=launch.launcher, entry=_entry(launch))]
-    for name, value in shown.items():
-        is_empty = value in ({}, []) and name != "cuda_visible_devices"
-        if name in ("launcher", "entry") or value is None or is_empty:
-            continue
-        text = shlex.join(value) if name == "args" else json.dumps(value, ensure_ascii=False)
-        lines.append(say("adopt/read-field", name=name, value=text))
-    return lines
-
-
-def _entry(launch: Launch) -> str:
-    return launch.entry.name if launch.entry is not None else "?"
 
 
 def _write(path: Path, clean: str, wanted: _Wanted) -> None:

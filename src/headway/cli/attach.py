@@ -13,7 +13,8 @@ from headway.errors import UsageError
 from headway.launch import request_stop
 from headway.messages import say
 from headway.telemetry import ENDED, RunDir, find_run, is_supervised, run_state
-from headway.ui.terminal import follow, one_line
+from headway.ui.terminal.follow import follow
+from headway.ui.terminal.watch import one_line
 
 _POLL_S = 0.1
 

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from headway.cli.bilingual import command, echo_json, option
-from headway.cli.cpu import cpu_of, look_at_cpu
-from headway.cli.source import load_words
+from headway.cli.consent import ask_trust
 from headway.config import LoadedConfig, Recipe, RunConfig
 from headway.errors import CheckError
 from headway.machine import (
     Finding,
-    Gpu,
     Level,
     MachineReport,
-    Npu,
     find_machine,
     has_devices,
-    is_free,
     judge_data,
     mindspore_target,
     read_mindspore,
@@ -36,12 +28,13 @@ from headway.machine import (
     with_findings,
     with_mindspore,
 )
-from headway.messages import hint, say
+from headway.messages import say
+from headway.start.nursery import cpu_of, look_at_cpu
+from headway.start.source import load_words
 from headway.ui.console_safe import make_console
-from headway.units import size
+from headway.ui.terminal.machine import show_machine, show_notes
 
 _MOST_FOLDERS = 200
-_MARKS = {"ok": ("✓", "green"), "note": ("·", "cyan"), "warn": ("!", "yellow"), "stop": ("✗", "bold red")}
 
 
 @command(
@@ -66,7 +59,7 @@ def check(
     as_json: bool,
 ) -> None:
     """See the message `machine/help`."""
-    loaded = load_words(words) if words else None
+    loaded = load_words(words, ask=ask_trust) if words else None
     config = loaded.config if loaded else None
     place = out or Path(config.out if config else "runs")
     size_known = checkpoint_size(place)
@@ -106,10 +99,14 @@ def check(
 def _with_cpu(report: MachineReport, loaded: LoadedConfig | None, smoke: bool) -> MachineReport:
     """Return the report with what the CPU computes, where a run would compute on it."""
     if loaded is not None:
-        return with_cpu(report, cpu_of(loaded, is_asked=smoke), loaded.config.train.precision, is_asked=smoke)
+        return with_cpu(report, cpu_of(loaded, _tell, is_asked=smoke), loaded.config.train.precision, is_asked=smoke)
     if has_devices() or report.framework.torch is None:
         return report
-    return with_cpu(report, look_at_cpu(None, "torch", is_asked=smoke), is_asked=smoke)
+    return with_cpu(report, look_at_cpu(None, "torch", _tell, is_asked=smoke), is_asked=smoke)
+
+
+def _tell(text: str) -> None:
+    click.echo(text, err=True)
 
 
 def _has_data(recipe: Recipe, found: Iterable[Finding]) -> bool:
@@ -131,115 +128,3 @@ def checkpoint_size(out: Path) -> int | None:
     if newest is None:
         return None
     return sum(file.stat().st_size for file in newest.rglob("*") if file.is_file()) or None
-
-
-def show_machine(report: MachineReport, console: Console) -> None:
-    """Print the machine as a table and its findings below."""
-    table = Table(title=say("machine/title"), title_justify="left", title_style="bold", show_header=False, box=None)
-    table.add_column(style="cyan", no_wrap=True)
-    table.add_column(overflow="fold")
-    for label, value in _rows(report):
-        table.add_row(label, value)
-    console.print(table)
-    console.print()
-    show_findings(report, console)
-
-
-def show_machine_line(report: MachineReport, console: Console) -> None:
-    """Print the machine in one line, for commands that have more to say."""
-    kinds = Counter((gpu.name or "n/a").removeprefix("NVIDIA ") for gpu in report.gpus)
-    parts = [
-        report.host,
-        *(f"{num} × {name}" for name, num in kinds.items()),
-        say("machine/cores", cores=report.cores, host=report.cores_host or "n/a"),
-        say("machine/line-memory", free=size(report.memory_free_bytes)),
-        say("machine/line-disk", free=size(report.disk_free_bytes)),
-        f"torch {report.framework.torch or 'n/a'}",
-    ]
-    console.print(Text(" · ".join(parts)))
-
-
-def show_findings(report: MachineReport, console: Console) -> None:
-    """Print what was found, each with its mark and what to do about it."""
-    show_notes(((finding.level, finding.code, finding.facts) for finding in report.findings), console)
-
-
-def show_notes(notes: Iterable[tuple[Level, str, Mapping[str, Any]]], console: Console) -> None:
-    """Print messages (level, code, facts), one below the other; the mark says the level without colour."""
-    table = Table.grid(padding=(0, 1))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for level, code, facts in notes:
-        mark, style = _MARKS[level]
-        text = Text(say(code, **facts))
-        if level != "ok":
-            text.append(f" [{code}]", style="dim")
-            advice = hint(code, **facts)
-            text.append(f"\n→ {advice}" if advice else "", style="cyan")
-        table.add_row(Text(mark, style=style), text)
-    if table.row_count:
-        console.print(table)
-
-
-def _rows(report: MachineReport) -> Iterator[tuple[str, str]]:
-    found = report.framework
-    free_of = {
-        "memory": (report.memory_free_bytes, report.memory_bytes),
-        "shm": (report.shm_free_bytes, report.shm_bytes),
-        "disk": (report.disk_free_bytes, report.disk_bytes),
-    }
-    yield say("machine/row-host"), f"{report.host} · {report.os} · {report.kernel}"
-    cores = say("machine/cores", cores=report.cores, host=report.cores_host or "n/a")
-    yield say("machine/row-cpu"), f"{report.cpu or 'n/a'} · {cores}"
-    for key, (free, total) in free_of.items():
-        text = say("machine/free-of", free=size(free), total=size(total))
-        yield say(f"machine/row-{key}"), f"{text} · {report.disk_place}" if key == "disk" else text
-    yield say("machine/row-limits"), _limits_text(report)
-    yield say("machine/row-python"), f"{found.python_version or 'n/a'} · {found.python}"
-    yield say("machine/row-torch"), f"{found.torch} · {found.build}" if found.torch else say("machine/absent")
-    if report.gpu_driver:
-        cuda = f" · CUDA {report.gpu_driver_cuda}" if report.gpu_driver_cuda else ""
-        yield say("machine/row-driver"), f"{report.gpu_driver}{cuda} · {report.gpu_source}"
-    for gpu in report.gpus:
-        yield say("machine/row-gpu", index=gpu.index), _gpu_text(gpu)
-    if report.links:
-        kinds = Counter(report.links.values())
-        yield say("machine/row-links"), " · ".join(f"{num} × {kind}" for kind, num in kinds.items())
-    for npu in report.npus:
-        yield say("machine/row-npu", index=npu.index), _npu_text(npu)
-
-
-def _limits_text(report: MachineReport) -> str:
-    endless = say("machine/unlimited")
-    return say(
-        "machine/limits",
-        files=endless if report.nofile is None else report.nofile,
-        procs=endless if report.nproc is None else report.nproc,
-        locked=endless if report.memlock_bytes is None else size(report.memlock_bytes),
-    )
-
-
-def _npu_text(npu: Npu) -> str:
-    free = None if npu.total_bytes is None or npu.used_bytes is None else npu.total_bytes - npu.used_bytes
-    parts = [
-        npu.name or "n/a",
-        say("machine/free-of", free=size(free), total=size(npu.total_bytes)),
-        "n/a" if npu.utilisation is None else f"{npu.utilisation} %",
-        "n/a" if npu.temperature_c is None else f"{npu.temperature_c} °C",
-        npu.health or "n/a",
-    ]
-    return " · ".join(parts)
-
-
-def _gpu_text(gpu: Gpu) -> str:
-    if gpu.lost:
-        return say("machine/state-lost")
-    state = say("machine/state-free" if is_free(gpu) else "machine/state-busy")
-    parts = [
-        (gpu.name or "n/a").removeprefix("NVIDIA "),
-        say("machine/free-of", free=size(gpu.free_bytes), total=size(gpu.total_bytes)),
-        "n/a" if gpu.utilisation is None else f"{gpu.utilisation} %",
-        "n/a" if gpu.temperature_c is None else f"{gpu.temperature_c} °C",
-        state,
-    ]
-    return " · ".join(parts)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import click
-from rich.table import Table
-from rich.text import Text
 
 from headway.checkpoint import (
     CheckpointInfo,
@@ -46,6 +43,7 @@ from headway.telemetry import (
     section,
 )
 from headway.ui.console_safe import make_console
+from headway.ui.terminal.checkpoints import render_checkpoints
 from headway.units import size
 
 _ANY_ATTEMPT: Final = sys.maxsize
@@ -81,7 +79,7 @@ def list_command(run: str | None, runs: Path, as_json: bool) -> None:
         return
     if not rows:
         raise CheckpointError("checkpoint/none", path=place.checkpoints)
-    _print_table(rows)
+    make_console().print(render_checkpoints(rows))
 
 
 @ckpt.command("verify", help="checkpoint/help-verify")
@@ -293,29 +291,6 @@ def _describe(info: CheckpointInfo, read: Any) -> dict[str, Any]:  # Any: read_m
         "error": None,
         "code": None,
     }
-
-
-def _print_table(rows: list[dict[str, Any]]) -> None:
-    table = Table(box=None)
-    for head in ("step", "size", "ranks", "saved"):
-        table.add_column(say(f"checkpoint/head-{head}"), justify="right", no_wrap=True)
-    table.add_column(say("checkpoint/head-note"), overflow="fold")
-    for row in rows:
-        saved = "n/a" if row["time"] is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row["time"]))
-        ranks = "n/a" if row["world_size"] is None else str(row["world_size"])
-        table.add_row(str(row["step"]), size(row["bytes"]), ranks, saved, Text(_note(row)))
-    make_console().print(table)
-
-
-def _note(row: dict[str, Any]) -> str:
-    if row["error"] is not None:
-        return say("checkpoint/note-broken", why=row["error"])
-    notes = [
-        say(f"checkpoint/note-{what}")
-        for what, is_so in (("best", row["is_best"]), ("suspect", row["suspect"]))
-        if is_so
-    ]
-    return ", ".join(notes)
 
 
 def _bytes_of(path: Path) -> int | None:

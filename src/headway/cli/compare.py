@@ -11,7 +11,8 @@ from headway.cli.bilingual import command, echo_json, option
 from headway.errors import UsageError
 from headway.telemetry import find_run
 from headway.ui.compare import compare_runs, find_siblings
-from headway.ui.terminal import render_compared, show
+from headway.ui.terminal.compare import render_compared
+from headway.ui.terminal.follow import show
 
 
 @command("compare", help="ui/help-compare")

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from headway.cli.bilingual import argument, command, echo_json
-from headway.cli.go import learn_from
 from headway.errors import UsageError
+from headway.start.learn import learn_from
 from headway.telemetry import RunDir
 from headway.ui.report import find_gains, gather, write_facts
 

@@ -10,9 +10,10 @@ from typing import Any
 import click
 
 from headway.cli.bilingual import command, echo_json, group, option
-from headway.cli.consent import recipe_finder
+from headway.cli.consent import ask_trust
 from headway.config import Explained, RunConfig, dump_yaml, explain, load_config, schema_json
 from headway.messages import say
+from headway.start.consent import recipe_finder
 from headway.task import find_recipe
 
 _WORDS = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
@@ -32,7 +33,7 @@ def show(words: tuple[str, ...], as_json: bool, with_origins: bool) -> None:
     """See the message `config/help-show`."""
     source = words[0] if words and "=" not in words[0] and not words[0].startswith("-") else None
     overrides = words[1:] if source is not None else words
-    finder = recipe_finder(words)
+    finder = recipe_finder(words, ask=ask_trust)
     loaded = load_config(source, recipe=finder, overrides=overrides, environ=os.environ)
     for code, facts in loaded.warnings:
         click.echo(say("config/warning", text=say(code, None, **facts)), err=True)

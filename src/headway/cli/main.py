@@ -17,7 +17,7 @@ from headway.cli.os_error import refuse_os_error
 from headway.cli.plain import can_write, degrade_streams
 from headway.cli.refusals import refuse
 from headway.errors import CheckError, HeadwayError, UsageError
-from headway.messages import LANGUAGES, Language, language, say, set_language
+from headway.messages import LANGUAGES, Language, say, set_language
 from headway.ui.output import ReaderGone, clean_streams, open_standard_files
 
 _COMMANDS = {
@@ -27,8 +27,8 @@ _COMMANDS = {
     "check": ("headway.cli.check", "cli/line-check"),
     "plan": ("headway.cli.plan", "cli/line-plan"),
     "tune": ("headway.cli.tune", "cli/line-tune"),
-    "eval": ("headway.cli.offline", "cli/line-eval"),
-    "predict": ("headway.cli.offline", "cli/line-predict"),
+    "eval": ("headway.cli.eval", "cli/line-eval"),
+    "predict": ("headway.cli.predict", "cli/line-predict"),
     "watch": ("headway.cli.watch", "cli/line-watch"),
     "attach": ("headway.cli.attach", "cli/line-attach"),
     "stop": ("headway.cli.attach", "cli/line-stop"),
@@ -134,7 +134,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             signal.signal(signum, signal.SIG_IGN)
     open_standard_files()
     degrade_streams()
-    set_language(choose_language(given, os.environ) if can_write("中文") else "en")
+    is_chosen = _option_value(given, "--lang") is not None
+    set_language(choose_language(given, os.environ) if can_write("中文") else "en", is_chosen=is_chosen)
     with clean_streams():
         code = _run(given)
     sys.exit(_flush(code))
@@ -213,10 +214,3 @@ def _fail(error: HeadwayError) -> int:
     with contextlib.suppress(OSError, ReaderGone):  # nobody reads it; the exit code still says it
         click.echo("\n".join(line for line in lines if line), err=True)
     return error.exit_code
-
-
-def apply_config_language(wanted: str, argv: Sequence[str] | None = None) -> None:
-    """Follow the config's `lang` unless the command line has chosen one."""
-    given = _option_value(list(sys.argv[1:] if argv is None else argv), "--lang")
-    if given is None and wanted != "auto" and wanted != language():
-        set_language("zh" if wanted == "zh" else "en")

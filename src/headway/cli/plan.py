@@ -2,42 +2,30 @@
 
 from __future__ import annotations
 
-import importlib
 import shlex
-from collections.abc import Callable
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 from headway.cli.bilingual import command, echo_json, option
-from headway.cli.check import show_notes
-from headway.cli.source import load_words
-from headway.config import RunConfig
+from headway.cli.consent import ask_trust
+from headway.config import LoadedConfig, RunConfig
 from headway.errors import PlanError, UsageError
-from headway.machine import MachineReport, find_machine
+from headway.machine import MachineReport, find_machine, has_bf16, wished_devices
 from headway.messages import say
-from headway.planner import (
-    SHARES,
-    Model,
-    Plan,
-    fill_memory,
-    find_card,
-    fit_preset,
-    imagine,
-    imagine_cards,
-    label_text,
-    list_holders,
-    look_ahead,
-    make_plan,
-    origin_text,
-    speed_up,
-    study_model,
-    value_text,
-)
+from headway.planner import Model, Plan, fit_preset, foresee_script, look_ahead, make_plan, study_model
+from headway.planner.models.public import find_named, foresee_named, largest_batch, read_settings
+from headway.start.source import load_words
 from headway.ui.console_safe import make_console
-from headway.units import short, size
+from headway.ui.terminal.forecast import refuse_model, refuse_script, show_model, show_script
+from headway.ui.terminal.machine import show_notes
+from headway.ui.terminal.plan import show_holders, show_plan, show_variants
+
+_PROBE_S = 120.0
+"""What the bar of `--probe` counts to."""
 
 
 @command(
@@ -67,25 +55,21 @@ def plan(
     if model_name is not None:
         if script is not None:
             raise UsageError("plan/model-and-script")
-        beside = importlib.import_module("headway.cli.plan_model")
-        beside.plan_model(model_name, words, record=record, wanted=wanted, as_json=as_json)
+        _plan_model(model_name, words, record=record, wanted=wanted, as_json=as_json)
         return
     if script is not None:
         if words:
             raise UsageError("plan/script-and-source", words=shlex.join(words))
-        # The reader of launch lines is imported only where there is a line.
-        beside = importlib.import_module("headway.cli.plan_script")
-        beside.plan_script(script, record=record, wanted=wanted, as_json=as_json)
+        _plan_script(script, record=record, wanted=wanted, as_json=as_json)
         return
-    loaded = load_words(words)
+    loaded = load_words(words, ask=ask_trust)
     machine = find_machine(Path(loaded.config.out), loaded.config, record=record, wanted=wanted)
     loaded = fit_preset(loaded, machine)
     made = make_plan(loaded, machine, loaded.recipe)
     if probe:
         if record is not None or wanted is not None:
             raise UsageError("plan/probe-elsewhere")
-        # A plan must be there at once; what starts ranks is imported only where ranks are started.
-        importlib.import_module("headway.cli.tune").probe_first(loaded, machine, made)
+        _probe_first(loaded, machine, made)
         made = make_plan(loaded, machine, loaded.recipe)  # now that its data is there
     if trace is None:
         # Without a formula only a trace can tell; it is kept, so the next plan has it at once.
@@ -98,7 +82,7 @@ def plan(
     console = make_console()
     show_plan(made, loaded.recipe.name, console)
     if what_if and model is not None:
-        show_holders(made, console)
+        show_holders(made.forecast, console)
 
         def study(other: Plan, config: RunConfig) -> Model | None:
             try:
@@ -110,80 +94,62 @@ def plan(
     click.echo(say("plan/next", args=shlex.join(words)).rstrip())
 
 
-def show_plan(made: Plan, recipe: str, console: Console) -> None:
-    """Print every quantity with where it came from, then what is probably not wanted."""
-    table = Table(title=say("plan/title", recipe=recipe), title_justify="left", title_style="bold", box=None)
-    table.add_column(say("plan/column-what"), style="cyan", no_wrap=True)
-    table.add_column(say("plan/column-value"), overflow="fold")
-    table.add_column(say("plan/column-origin"), style="dim", overflow="fold")
-    for row in made.rows:
-        table.add_row(label_text(row), value_text(row), origin_text(row))
-    console.print(table)
-    console.print()
-    show_notes((("warn", warning.code, warning.facts) for warning in made.warnings), console)
+def _probe_first(loaded: LoadedConfig, machine: MachineReport, plan: Plan) -> None:
+    """Time the plan by a short real run; a probe that fails is told and costs the plan nothing else."""
+    # A plan must be there at once; what starts ranks is imported only where ranks are started.
+    from headway.start.decide import prepare_data
+    from headway.tune import Question, make_place, probe_nursery, probe_plan
+    from headway.ui.terminal.deciding import DecisionScreen
+    from headway.ui.terminal.tune import ProbeScreen
+
+    tell = DecisionScreen(make_console(stderr=True)).tell
+    prepare_data(loaded, tell)
+    question = Question(loaded=loaded, machine=machine, plan=plan, place=make_place(loaded), budget_s=_PROBE_S)
+    with ProbeScreen(sys.stderr, _PROBE_S) as screen:
+        probe_plan(question, start_nursery=lambda: probe_nursery(loaded, tell), watcher=screen)
 
 
-def show_holders(made: Plan, console: Console) -> None:
-    """Print who holds a rank's memory at its peak."""
-    if made.forecast is None:
-        return
-    table = Table(
-        title=say("plan/holders-title"), title_justify="left", title_style="bold", box=None, show_header=False
-    )
-    table.add_column(style="cyan")
-    table.add_column(justify="right")
-    for name, held in list_holders(made.forecast):
-        table.add_row(say(f"plan/holder-{name}"), size(held))
-    console.print(table)
-    console.print()
+def _plan_model(name: str, words: Sequence[str], *, record: Path | None, wanted: str | None, as_json: bool) -> None:
+    """Print what the model's step takes and gives, and what a single change would; refuse what does not fit."""
+    model = find_named(name)
+    settings = read_settings(words, model)
+    machine = find_machine(Path(), record=record, wanted=wanted)
+    if wanted is not None:
+        machine = replace(machine, gpus=wished_devices(wanted))
+    old = next((gpu for gpu in machine.gpus if has_bf16(gpu) is False), None)
+    if old is not None and not any(word.removeprefix("--").startswith("precision=") for word in words):
+        settings = replace(settings, precision="fp16")
+    found = foresee_named(model, settings, machine)
+    if old is not None and settings.precision.startswith("bf16"):
+        facts = {"gpu": old.name or "GPU", "command": _with_fp16(name, words, record, wanted)}
+        show_notes([("warn", "plan/model-bf16-emulated", facts)], make_console(stderr=True))
+    if as_json:
+        echo_json({**found.to_json(), "largest_batch": largest_batch(found, machine)}, indent=2)
+    else:
+        show_model(found, machine, make_console())
+    if found.verdict == "will-not-fit":
+        raise refuse_model(found, machine)
 
 
-def show_variants(
-    made: Plan,
-    config: RunConfig,
-    machine: MachineReport,
-    model: Model,
-    console: Console,
-    study: Callable[[Plan, RunConfig], Model | None] | None = None,
-) -> None:
-    """Print what other settings would take and give, and what more ranks would."""
-    table = Table(title=say("plan/whatif-title"), title_justify="left", title_style="bold", box=None)
-    table.add_column(say("plan/column-change"), style="cyan")
-    table.add_column(say("plan/column-memory"))
-    table.add_column(say("plan/column-rate"), justify="right")
-    for one in imagine(made, config, machine, model, study):
-        found = one.forecast
-        used, have = size(found.used_bytes), size(found.device_bytes)
-        memory = say(f"plan/value-memory-{found.verdict}", used=used, have=have)
-        table.add_row(one.change, memory, short(found.speed.samples_s) if found.speed else say("plan/value-none"))
-    for name, share in SHARES.items():
-        filled = fill_memory(made, config, machine, model, share)
-        if filled is not None:
-            changed, found = filled
-            memory = say("plan/value-memory-share", used=size(found.used_bytes), share=f"{share:.0%}", name=name)
-            change = f"batch.per_device={changed.micro_batch} batch.accumulation={changed.accumulation}"
-            table.add_row(change, memory, short(found.speed.samples_s) if found.speed else say("plan/value-none"))
-    console.print(table)
-    console.print()
-    card = next((find_card(gpu) for gpu in machine.gpus if gpu.physical in made.gpus), None)
-    if card is None:
-        return
-    table = Table(
-        title=say("plan/cards-title", num=made.world_size), title_justify="left", title_style="bold", box=None
-    )
-    for code in ("plan/column-card", "plan/column-memory", "plan/column-rate"):
-        table.add_column(say(code))
-    for other, verdict, speed in imagine_cards(made, config, model):
-        used = size((made.forecast or {}).get("used_bytes"))
-        memory = say(f"plan/value-memory-{verdict}", used=used, have=size(other.memory_bytes))
-        table.add_row(other.name, memory, short(speed.samples_s))
-    console.print(table)
-    console.print()
-    table = Table(title=say("plan/speedup-title"), title_justify="left", title_style="bold", box=None)
-    for code in ("plan/column-ranks", "plan/column-rate", "plan/column-speedup"):
-        table.add_column(say(code), justify="right")
-    rates = speed_up(made, config, model, card)
-    for ranks, rate in rates.items():
-        table.add_row(str(ranks), short(rate), f"{rate / rates[1]:.2f}×")
-    console.print(table)
-    console.print()
+def _with_fp16(name: str, words: Sequence[str], record: Path | None, wanted: str | None) -> str:
+    """Return the same command in fp16."""
+    place = ["--on", wanted] if wanted is not None else ["--machine", str(record)] if record is not None else []
+    kept = ["precision=fp16" if word.removeprefix("--").startswith("precision=") else word for word in words]
+    return shlex.join(["headway", "plan", "--model", name, *place, *kept])
+
+
+def _plan_script(line: str, *, record: Path | None, wanted: str | None, as_json: bool) -> None:
+    """Trace the script of a launch line, print its memory breakdown, and refuse what does not fit."""
+    from headway.cli.script_line import read_script  # the reader of launch lines, only where there is a line
+
+    machine = find_machine(Path(), record=record, wanted=wanted)
+    num_gpus = sum(not gpu.lost for gpu in machine.gpus)
+    found = foresee_script(read_script(line, num_gpus=num_gpus), machine)
+    if as_json:
+        echo_json(found.to_json(), indent=2)
+    else:
+        show_script(found, make_console())
+    if found.verdict == "will-not-fit":
+        raise refuse_script(found)
+    if not as_json:
+        click.echo(say("plan/script-next", line=found.line.text))

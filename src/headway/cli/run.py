@@ -12,7 +12,6 @@ from typing import Any, Final
 import click
 
 from headway.cli.bilingual import command, echo_json, option
-from headway.cli.go import describe_command, typed
 from headway.cli.run_devices import choose_devices, read_gpus, wait_for_devices
 from headway.cli.run_line import ReadLine, count_cpus, read_line
 from headway.cli.run_screen import RunScreen
@@ -24,15 +23,17 @@ from headway.launch import (
     Claims,
     Foreign,
     Outcome,
-    detach,
-    failure_text,
     has_given,
     launch_run,
     start_nursery,
 )
 from headway.messages import say
+from headway.start.detach import detach
+from headway.start.write import describe_command
 from headway.telemetry import EventLog, RunDir, make_lease, new_run_dir, write_json
 from headway.ui.output import unblocked
+from headway.ui.terminal.ending import typed
+from headway.ui.terminal.failure import failure_text
 from headway.ui.text import clean_text
 
 _GRACE_S: Final = 30.0

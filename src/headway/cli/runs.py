@@ -10,7 +10,8 @@ import click
 from headway.cli.bilingual import command, echo_json, option
 from headway.messages import say
 from headway.telemetry import list_closed, list_rows
-from headway.ui.terminal import render_runs, show
+from headway.ui.terminal.follow import show
+from headway.ui.terminal.runs import render_runs
 from headway.ui.text import clean_text
 
 _NAMED = 5

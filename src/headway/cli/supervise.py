@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import click
 
 from headway.cli.bilingual import argument, command
-from headway.cli.go import nursery_for
-from headway.cli.go import supervise as supervise_run
-from headway.cli.resume import reload
+from headway.cli.finish import finish
 from headway.launch import Lease
+from headway.start.nursery import nursery_for
+from headway.start.source import reload
 from headway.telemetry import RunDir
 from headway.ui.output import unblocked
 
@@ -35,5 +34,5 @@ def supervise(root: Path, lock: int | None) -> int:
 
 
 def _supervise(run: RunDir, lease: Lease | None = None) -> int:
-    nursery = nursery_for(reload(run, (), is_started=True))
-    return supervise_run(run, nursery, sys.stderr, is_watched=False, lease=lease)
+    nursery = nursery_for(reload(run, (), is_started=True), lambda text: click.echo(text, err=True))
+    return finish(run, nursery, is_watched=False, lease=lease)

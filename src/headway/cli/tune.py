@@ -13,23 +13,16 @@ from typing import Any, Literal
 import click
 
 from headway.cli.bilingual import command, echo_json, option
-from headway.cli.check import show_notes
-from headway.cli.cpu import cpu_of, cpu_settings
-from headway.cli.go import describe_command, preload_of
-from headway.cli.source import load_words, split_source
-from headway.cli.train import prepare_data
-from headway.cli.tune_screen import ProbeScreen, show_result, show_space, space_record
+from headway.cli.consent import ask_trust
 from headway.config import LoadedConfig, RunConfig, load_config, redact
-from headway.errors import CheckError, HeadwayError, UsageError
-from headway.launch import Nursery, start_nursery
-from headway.machine import MachineReport, inspect_machine, read_mindspore, with_cpu, with_mindspore
+from headway.errors import HeadwayError, UsageError
+from headway.machine import MachineReport
 from headway.messages import say
 from headway.planner import Plan, fit_preset, make_plan
+from headway.start.decide import look_at_machine, prepare_data, refuse_stops
+from headway.start.source import load_words, split_source
 from headway.task import find_recipe
-from headway.telemetry import new_run_dir, write_json
 from headway.tune import (
-    ENTRY,
-    MINDSPORE_ENTRY,
     Probe,
     Question,
     RateAdvice,
@@ -39,7 +32,8 @@ from headway.tune import (
     edit_file,
     find_differences,
     list_changes,
-    probe_plan,
+    make_place,
+    probe_nursery,
     read_budget,
     refuse_unwritable,
     rehearse_changes,
@@ -49,9 +43,9 @@ from headway.tune import (
 )
 from headway.tune import tune as find_best
 from headway.ui.console_safe import make_console
-
-_PROBE_S = 120.0
-"""What the bar of `plan --probe` counts to."""
+from headway.ui.terminal.deciding import DecisionScreen
+from headway.ui.terminal.machine import show_notes
+from headway.ui.terminal.tune import ProbeScreen, show_result, show_space, space_record
 
 
 @command(
@@ -78,13 +72,15 @@ def tune(
     budget_s = read_budget(budget)
     source, overrides = split_source(words)
     refuse_unwritable(source, target)
-    loaded = load_words(words, is_order=True)
+    loaded = load_words(words, is_order=True, ask=ask_trust)
     if has_rates and loaded.framework != "torch":
         raise UsageError("tune/rates-torch-only", framework=loaded.framework)
     console = make_console(stderr=True)
     show_notes((("warn", code, facts) for code, facts in loaded.warnings), console)
-    prepare_data(loaded, console)
-    machine = _look(loaded)
+    screen = DecisionScreen(console)
+    prepare_data(loaded, screen.tell)
+    machine = look_at_machine(loaded, screen.tell)
+    refuse_stops(machine)
     loaded = fit_preset(loaded, machine)
     plan = make_plan(loaded, machine, loaded.recipe)
     question = Question(loaded=loaded, machine=machine, plan=plan, place=Path(), budget_s=budget_s)
@@ -99,12 +95,12 @@ def tune(
     target = target or (Path(source) if source is not None else None)
     if target is not None:
         pen.rehearse(target, question)
-    place = _make_place(loaded)
+    place = make_place(loaded)
     question = replace(question, place=place)
     show_space(question.space(), console)
-    with ProbeScreen(sys.stderr, budget_s) as screen:
+    with ProbeScreen(sys.stderr, budget_s) as probes:
         found, advice = find_best(
-            question, start_nursery=lambda: probe_nursery(loaded), watcher=screen, has_rates=has_rates
+            question, start_nursery=lambda: probe_nursery(loaded, screen.tell), watcher=probes, has_rates=has_rates
         )
     changes = list_changes(found.best.settings, found.start.settings, plan, loaded.config)
     result: dict[str, Any] = {"record": str(place), "changes": changes, "written": None, "lr": None}
@@ -124,43 +120,6 @@ def tune(
         kept = overrides if target is not None and str(target) == source else []  # a new file holds them
         typed = [str(target), *kept] if result["written"] else [*words, *_typed(changes).split()]
         click.echo(say("tune/next", words=shlex.join(typed)).rstrip())
-
-
-def _look(loaded: LoadedConfig) -> MachineReport:
-    machine = inspect_machine(Path(loaded.config.out), config=loaded.config)
-    if loaded.framework == "mindspore":
-        machine = with_mindspore(machine, read_mindspore(loaded.config.env.python))
-    machine = with_cpu(machine, cpu_of(loaded), loaded.config.train.precision)
-    stops = sum(finding.level == "stop" for finding in machine.findings)
-    if stops:
-        raise CheckError("machine/stopped", num=stops)
-    return machine
-
-
-def _make_place(loaded: LoadedConfig) -> Path:
-    """Make the folder of the record: beside the runs, not among them."""
-    run = new_run_dir(Path(loaded.config.out) / "tune", loaded.config.name or loaded.recipe.name)
-    (run.root / "ranks").rmdir()
-    run.checkpoints.rmdir()
-    write_json(run.command, describe_command())
-    return run.root
-
-
-def probe_first(loaded: LoadedConfig, machine: MachineReport, plan: Plan) -> None:
-    """Time the plan for `headway plan --probe`; a probe that fails is told and costs the plan nothing else."""
-    console = make_console(stderr=True)
-    prepare_data(loaded, console)
-    place = _make_place(loaded)
-    question = Question(loaded=loaded, machine=machine, plan=plan, place=place, budget_s=_PROBE_S)
-    with ProbeScreen(sys.stderr, _PROBE_S) as screen:
-        probe_plan(question, start_nursery=lambda: probe_nursery(loaded), watcher=screen)
-
-
-def probe_nursery(loaded: LoadedConfig) -> Nursery:
-    """Start importing what probes of this config need."""
-    entry = MINDSPORE_ENTRY if loaded.framework == "mindspore" else ENTRY
-    modules = [*preload_of(loaded), entry.partition(":")[0]]
-    return start_nursery(loaded.config.env.python, modules, entry, env=cpu_settings(loaded))
 
 
 def _typed(changes: dict[str, Value]) -> str:

@@ -10,7 +10,8 @@ import click
 
 from headway.cli.bilingual import command, echo_json, option
 from headway.telemetry import find_run
-from headway.ui.terminal import View, follow, look, one_line, render, show
+from headway.ui.terminal.follow import follow, show
+from headway.ui.terminal.watch import View, look, one_line, render
 
 
 @command("watch", help="ui/help-watch")

@@ -3,23 +3,27 @@
 The ranks are forked from a nursery that has imported the framework once; nothing of a run outlives its supervisor.
 """
 
-from headway.launch.blame import incident_facts
+from headway.launch.blame import diagnosis_text, incident_facts
 from headway.launch.claims import Claims
-from headway.launch.detach import Detached, detach, request_stop
-from headway.launch.failure import failure_text
 from headway.launch.foreign.line import COERCED, EXEC_ENTRY, Foreign, has_given
 from headway.launch.foreign.printed import Progress, ProgressReader
-from headway.launch.lease import Lease, find_holder, refuse_held
+from headway.launch.hook import HOOK_SITE
+from headway.launch.lease import Lease, clear_abandoned, find_holder, refuse_held
 from headway.launch.nursery import Nursery, start_nursery
 from headway.launch.outcome import Incident, Observer, Outcome, SilentObserver
-from headway.launch.processes import die_with_parent
+from headway.launch.processes import DETACHED, TAG_NAME, die_with_parent
 from headway.launch.run import launch_run
+from headway.launch.stop import request_stop
+from headway.launch.terminal import LOG_NAME
 
 __all__ = [
     "COERCED",
+    "DETACHED",
     "EXEC_ENTRY",
+    "HOOK_SITE",
+    "LOG_NAME",
+    "TAG_NAME",
     "Claims",
-    "Detached",
     "Foreign",
     "Incident",
     "Lease",
@@ -29,9 +33,9 @@ __all__ = [
     "Progress",
     "ProgressReader",
     "SilentObserver",
-    "detach",
+    "clear_abandoned",
+    "diagnosis_text",
     "die_with_parent",
-    "failure_text",
     "find_holder",
     "has_given",
     "incident_facts",

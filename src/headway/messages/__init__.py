@@ -10,7 +10,7 @@ import importlib
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["LANGUAGES", "Language", "Text", "find_text", "hint", "language", "say", "set_language"]
+__all__ = ["LANGUAGES", "Language", "Text", "find_text", "follow_language", "hint", "language", "say", "set_language"]
 
 Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
@@ -27,11 +27,22 @@ class Text:
 
 
 _current: list[Language] = ["en"]
+_is_chosen = [False]
 
 
-def set_language(lang: Language) -> None:
-    """Choose the language of every later message of this process."""
-    _current[0] = lang
+def set_language(lang: Language, *, is_chosen: bool = False) -> None:
+    """Use a language for every later message of this process.
+
+    Args:
+        is_chosen: the user has named it for this command, so that no config changes it.
+    """
+    _current[0], _is_chosen[0] = lang, is_chosen
+
+
+def follow_language(wanted: str) -> None:
+    """Use the `lang` of a config unless the user has chosen a language."""
+    if not _is_chosen[0] and wanted in LANGUAGES:
+        _current[0] = "zh" if wanted == "zh" else "en"
 
 
 def language() -> Language:

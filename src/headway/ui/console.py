@@ -10,7 +10,7 @@ from headway.planner import Plan
 from headway.telemetry import Beat, best_measure
 from headway.ui.limit import LineLimit
 from headway.ui.output import trusted
-from headway.ui.progress import ProgressLine
+from headway.ui.terminal.progress_line import ProgressLine
 from headway.ui.text import clean_text
 from headway.units import duration, size
 

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from fakes.run_fixture import write_run
-from headway.cli import go
+from headway.cli.finish import say_ending
 from headway.cli.main import main
 from headway.errors import UsageError
 from headway.launch import Outcome
@@ -67,7 +67,7 @@ def test_nothing_after_the_end_changes_the_outcome(tmp_path, monkeypatch, state)
     outcome = Outcome(
         state=state, exit_code=0, steps=3, attempts=1, why="launch/done", facts={"run": NAME}, incident=None
     )
-    go._conclude(run, outcome, stream)
+    say_ending(run, outcome, stream)
     assert "the report could not be written" in stream.getvalue()
 
 

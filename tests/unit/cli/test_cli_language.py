@@ -10,9 +10,9 @@ import sys
 import click
 import pytest
 
-from headway.cli.main import RUN_VALUES, _without, apply_config_language, choose_language
+from headway.cli.main import RUN_VALUES, _without, choose_language
 from headway.cli.run import run
-from headway.messages import language, set_language
+from headway.messages import follow_language, language, set_language
 
 
 @pytest.mark.parametrize(
@@ -38,9 +38,9 @@ def test_the_option_wins_over_the_locale_and_the_locale_has_its_order(argv, envi
     [(["train"], "zh", "zh"), (["train"], "auto", "en"), (["train", "--lang", "en"], "zh", "en")],
 )
 def test_the_config_has_its_say_unless_the_option_is_given(argv, config, wanted):
-    set_language("en")
+    set_language("en", is_chosen="--lang" in argv)
     try:
-        apply_config_language(config, argv)
+        follow_language(config)
         assert language() == wanted
     finally:
         set_language("en")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from fakes.machines import machine
-from headway.cli.resume import reload
 from headway.config import dump_yaml, load_config
 from headway.planner import Standing, make_plan
+from headway.start.source import reload
 from headway.task import find_recipe
 from headway.telemetry import RunDir, write_json
 

@@ -41,7 +41,7 @@ def traced(monkeypatch):
 
 
 def train(capsys, monkeypatch, here, *words, lang="en"):
-    monkeypatch.setattr(importlib.import_module("headway.cli.train"), "inspect_machine", lambda *_, **__: here)
+    monkeypatch.setattr(importlib.import_module("headway.start.decide"), "inspect_machine", lambda *_, **__: here)
     with pytest.raises(SystemExit) as end:
         main(["--lang", lang, "train", TINY, "--dry-run", "train.steps=9", "parallel.gpus=auto", *words])
     return end.value.code, capsys.readouterr().err

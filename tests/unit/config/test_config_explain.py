@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from ruamel.yaml import YAML
 
 import headway.cli.config as commands
-import headway.cli.consent as consent
+import headway.start.consent as consent
 from headway.config import explain, load_config, schema_json
 from headway.errors import ConfigError
 from headway.messages import set_language

@@ -9,9 +9,9 @@ import time
 
 import pytest
 
-from headway.launch.detach import detach
 from headway.launch.hook import HOOK_SITE
 from headway.launch.processes import TAG_NAME, descendants, kill_all, tagged
+from headway.start.detach import detach
 from headway.telemetry import RunDir
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]

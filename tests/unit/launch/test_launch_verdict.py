@@ -6,11 +6,12 @@ from types import SimpleNamespace
 import pytest
 
 from headway.diagnosis import ExitStatus
-from headway.launch import Incident, Outcome, failure_text
+from headway.launch import Incident, Outcome
 from headway.launch.oom_kills import OomCount, count_oom_kills
 from headway.launch.restarts import RestartBudget, StallWatch
 from headway.launch.verdict import Reach, Stop, add_signal, explain_nursery, judge
 from headway.telemetry import Beat
+from headway.ui.terminal.failure import failure_text
 
 
 def rank(number, *, code=None, signum=None, finished=None, error=None, failed_at=None, is_ours=False):

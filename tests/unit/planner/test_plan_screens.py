@@ -14,13 +14,15 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from fakes.machines import GIB, busy, eight_h100, gpu, lost, machine
-from headway.cli.check import check, show_machine, show_machine_line
-from headway.cli.plan import plan, show_plan
+from headway.cli.check import check
+from headway.cli.plan import plan
 from headway.config import LoadedConfig, LrConfig, Recipe, RunConfig, Section, TrainConfig
 from headway.errors import CheckError, PlanError
 from headway.machine import Framework, MachineReport, judge_machine
 from headway.messages import LANGUAGES, language, set_language
 from headway.planner import Plan, make_plan
+from headway.ui.terminal.machine import show_machine, show_machine_line
+from headway.ui.terminal.plan import show_plan
 
 
 @pytest.fixture(params=LANGUAGES)

@@ -11,8 +11,8 @@ import pytest
 
 from headway.messages import set_language
 from headway.telemetry import Beat
-from headway.ui import ProgressLine, cell_width, clean_text, clock_text, fit_text
-from headway.ui.progress import fit_line
+from headway.ui.terminal.progress_line import ProgressLine, clock_text, fit_line
+from headway.ui.text import cell_width, clean_text, fit_text
 
 
 class Clock:

@@ -13,7 +13,8 @@ from headway.cli.runs import runs
 from headway.cli.watch import watch
 from headway.messages import set_language
 from headway.telemetry import list_rows
-from headway.ui.terminal import look, one_line, render, render_runs
+from headway.ui.terminal.runs import render_runs
+from headway.ui.terminal.watch import look, one_line, render
 
 
 def shown(content: RenderableType, width: int = 90) -> list[str]:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from headway.messages import say
 from headway.ui.compare import Beside
-from headway.ui.progress import rate_text
+from headway.ui.terminal.progress_line import rate_text
 from headway.ui.terminal.runs import measure_text, step_text
 from headway.ui.text import clean_text
 from headway.units import duration

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from headway.messages import say
 from headway.telemetry import Measure, RunRow
-from headway.ui.progress import rate_text
+from headway.ui.terminal.progress_line import rate_text
 from headway.ui.text import clean_text
 from headway.units import size
 

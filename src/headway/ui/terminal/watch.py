@@ -13,7 +13,7 @@ from rich.text import Text
 from headway.messages import say
 from headway.redact import redact_lines
 from headway.telemetry import RunDir, RunState, read_log_tail, run_state
-from headway.ui.progress import clock_text, rate_text
+from headway.ui.terminal.progress_line import clock_text, rate_text
 from headway.ui.terminal.runs import measure_text, state_text, step_text, value_text
 from headway.ui.text import clean_text
 from headway.units import duration, size

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from headway.launch.blame import diagnosis_text
-from headway.launch.outcome import Incident, Outcome
+from headway.launch import Incident, Outcome, diagnosis_text
 from headway.messages import Language, hint, say
 from headway.redact import redact
 

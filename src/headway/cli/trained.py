@@ -1,0 +1,113 @@
+"""What `eval` and `predict` share: a child process loads the model; this side only asks."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+from headway.cli.consent import ask_trust
+from headway.config import Recipe, RunConfig, redact
+from headway.errors import TrainError, UsageError
+from headway.machine import cpu_environment
+from headway.messages import language, say
+from headway.planner import Plan
+from headway.start.consent import recipe_finder, require_python
+from headway.telemetry import RunDir, require_record, run_state, section
+from headway.telemetry import words as text_of
+
+
+def find_step(place: RunDir, text: str) -> int | None:
+    """Return the step of a checkpoint; None is the newest that verifies."""
+    if text == "latest":
+        return None
+    if text == "best":
+        best = run_state(place).best
+        if best is None:
+            raise UsageError("cli/no-best", run=place.name)
+        return best.step
+    if not text.isdigit():
+        raise UsageError("cli/step-not-understood", step=text, run=place.name)
+    return int(text)
+
+
+def _run(line: list[str], environ: dict[str, str]) -> subprocess.CompletedProcess[bytes]:
+    """Run the child; what it says on the way passes our own border, for a name in it may steer a terminal."""
+    child = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environ)
+    assert child.stdout is not None and child.stderr is not None
+    told = threading.Thread(target=_pass_on, args=(child.stderr,), daemon=True)
+    told.start()
+    try:
+        out = child.stdout.read()
+        told.join()
+        child.wait()
+    finally:
+        child.kill()  # of a child that has ended, nothing
+        child.wait()
+    return subprocess.CompletedProcess(line, child.returncode, out)
+
+
+def _pass_on(stream: IO[bytes]) -> None:
+    for text in stream:
+        with contextlib.suppress(OSError):
+            sys.stderr.write(redact(text.decode("utf-8", "replace")))
+            sys.stderr.flush()
+
+
+def recipe_of(place: RunDir) -> str:
+    """Return the name or folder of the run's recipe; a line of `headway run` has none."""
+    name = require_record(place.job, lambda job: None if job.get("kind") == "foreign" else job["recipe"])
+    if not isinstance(name, str):
+        raise UsageError("cli/no-recipe", run=place.name)
+    return name
+
+
+def _check_job(job: Any, recipe: Recipe) -> None:
+    """Find out here whether the child can read it; Any: JSON, not yet checked."""
+    config = dict(job["config"])
+    recipe.section.model_validate(config.pop("task"))
+    RunConfig.model_validate(config)
+    Plan.from_json(job["plan"])
+
+
+def _interpreter(job: Any) -> tuple[str | None, bool]:
+    """Return the ranks' own interpreter, if they have one, and whether it has MindSpore; Any: JSON, not yet checked."""
+    config = job["config"]
+    return text_of(section(config.get("env")).get("python")), section(config.get("task")).get(
+        "framework"
+    ) == "mindspore"
+
+
+def ask_trained(place: RunDir, request: dict[str, Any]) -> dict[str, Any]:
+    """Let a child with the framework answer; its own error comes back as ours."""
+    python, is_mindspore = require_record(place.job, _interpreter)
+    # The child imports the run's recipe with the run's interpreter; a run may have come from anybody.
+    recipe = recipe_finder((), ask=ask_trust)(recipe_of(place))
+    require_record(place.job, lambda job: _check_job(job, recipe))
+    if python is not None:
+        require_python(python, ask_trust)
+    python = python or sys.executable
+    module = "headway.engine.mindspore.trained" if is_mindspore else "headway.engine.trained"
+    request = {**request, "run_dir": str(place.root), "lang": language()}
+    line = [python, "-P", "-m", module, json.dumps(request)]
+    environ = cpu_environment(python, "mindspore" if is_mindspore else "torch")
+    child = _run(line, environ)
+    if child.returncode == -signal.SIGILL:
+        raise TrainError("diagnose/illegal-instruction")
+    lines = child.stdout.decode("utf-8", "replace").strip().splitlines()
+    if child.returncode != 0 or not lines:
+        raise TrainError("cli/child-failed", code=child.returncode)
+    answer: dict[str, Any] = json.loads(lines[-1])
+    if "error" in answer:
+        raise TrainError(answer["error"]["code"], **answer["error"]["facts"])
+    for bad in answer["skipped"]:
+        name = Path(bad["checkpoint"]).name
+        click.echo(say("cli/older-checkpoint", step=answer["step"], name=name, why=bad["why"]), err=True)
+    return answer

@@ -1,0 +1,95 @@
+"""Leave a written run to a supervisor in a session of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from headway.launch import DETACHED, HOOK_SITE, LOG_NAME, TAG_NAME, Lease, clear_abandoned
+from headway.messages import language
+from headway.telemetry import RunDir, read_objects
+
+_POLL_S: Final = 0.02
+_TIES: Final = (TAG_NAME, "HEADWAY_HOOK_", "HEADWAY_RANK")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detached:
+    """A supervisor in its own session, as far as its start was watched."""
+
+    pid: int
+    state: Literal["training", "starting", "ended"]
+    exit_code: int | None = None
+    """How it ended, when it has."""
+
+
+def detach_run(run: RunDir, lease: Lease | None = None) -> Detached:
+    """Let a supervisor of its own session run it, with the lease where it is held already."""
+    words = ["--lang", language(), "supervise", str(run.root)]
+    return detach(run, [sys.executable, "-P", "-m", "headway", *words], lease=lease)
+
+
+def detach(run: RunDir, argv: Sequence[str], *, wait_s: float = 300, lease: Lease | None = None) -> Detached:
+    """Start a supervisor in its own session and return once the ranks train, the run has ended, or `wait_s` passed.
+
+    `argv` is the whole command of the supervisor. A lease that is held is handed over: `argv` then ends in the number
+    of its open lock.
+    """
+    command = list(argv)
+    seen = run.events.stat().st_size if run.events.exists() else 0
+    if lease is None:
+        pid = _spawn(run, command)
+    else:
+        with lease.handed_over() as lock:
+            pid = _spawn(run, [*command, str(lock)])
+    deadline = time.monotonic() + wait_s
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        found, seen = read_objects(run.events, seen)
+        kinds = [event.get("kind") for event in found]
+        if done:
+            if lease is not None:
+                clear_abandoned(run)
+            return Detached(pid=pid, state="ended", exit_code=_exit_code(status))
+        if "training_started" in kinds:
+            return Detached(pid=pid, state="training")
+        time.sleep(_POLL_S)
+    return Detached(pid=pid, state="starting")
+
+
+def _exit_code(status: int) -> int:
+    """Return an exit code as a shell would: 128 and the signal's number for a signal."""
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
+
+
+def _own_environment() -> dict[str, str]:
+    """Return ours without what ties a process to a run around us: a run in the background outlives that one."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_TIES)}
+    own = kept.get("PYTHONPATH", "").split(os.pathsep)
+    kept["PYTHONPATH"] = os.pathsep.join(place for place in own if place != str(HOOK_SITE))
+    if not kept["PYTHONPATH"]:
+        del kept["PYTHONPATH"]
+    name, _, value = DETACHED.partition("=")
+    return {**kept, name: value}
+
+
+def _spawn(run: RunDir, command: list[str]) -> int:
+    log = os.fsencode(run.root / LOG_NAME)
+    return os.posix_spawn(
+        command[0],
+        command,
+        _own_environment(),
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ],
+        setsid=True,
+        setsigdef=[signal.SIGINT, signal.SIGQUIT, signal.SIGTERM],
+    )

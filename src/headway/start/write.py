@@ -1,0 +1,137 @@
+"""What is decided, written into a run directory: a new one, a resumed one, or a fork of another."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from headway.checkpoint import copy_checkpoint
+from headway.config import dump_yaml, redact, redact_words
+from headway.start.decide import Decision
+from headway.telemetry import EventLog, RunDir, make_lease, new_run_dir, require_record, write_json
+
+_GIT_S: Final = 5.0
+_RECORDED: Final = (
+    "world_size",
+    "device",
+    "strategy",
+    "precision",
+    "micro_batch",
+    "accumulation",
+    "batch_samples",
+    "total_samples",
+    "total_steps",
+    "lr_factor",
+    "warmup_samples",
+)
+"""What a plan decides about the training itself."""
+
+
+def write_run(decision: Decision) -> RunDir:
+    """Write everything that is decided into a new run directory."""
+    loaded, plan = decision.loaded, decision.plan
+    run = new_run_dir(Path(loaded.config.out), loaded.config.name or loaded.recipe.name)
+    command = describe_command()
+    _write_decision(run, decision, command)
+    log = EventLog(run.events)
+    log.append("run_started", command=command["argv"], starter=make_lease())
+    log.append("checked", findings=[finding.to_json() for finding in decision.machine.findings])
+    log.append("planned", steps=plan.total_steps, world_size=plan.world_size)
+    for code, facts in (*loaded.warnings, *((warning.code, warning.facts) for warning in plan.warnings)):
+        log.append("warning", code=code, facts=facts)
+    baselines = loaded.recipe.baselines(loaded.config.task) if loaded.recipe.baselines else {}
+    if baselines:
+        log.append("baseline", measures=baselines)
+    log.close()
+    return run
+
+
+def write_resumed(run: RunDir, decision: Decision, *, from_scratch: bool) -> None:
+    """Write down how a run continues, and what is different from before: no value changes without a record."""
+    before = require_record(run.job, lambda job: dict(job["config"]))
+    now = decision.loaded.config.model_dump(mode="json")
+    changes = {key: [old, new] for key, (old, new) in _differences(before, now).items()}
+    planned, plan = require_record(run.plan, dict), decision.plan.to_json()
+    changes |= {f"plan.{key}": [planned.get(key), plan[key]] for key in _RECORDED if planned.get(key) != plan[key]}
+    command = describe_command()
+    log = EventLog(run.events)
+    told = {"from_scratch": True} if from_scratch else {}
+    log.append("run_resumed", command=command["argv"], changes=changes, starter=make_lease(), **told)
+    log.close()
+    _write_decision(run, decision, command)
+
+
+def fork_run(run: RunDir, checkpoint: Path) -> RunDir:
+    """Begin a new run at an older checkpoint; what the old run did after it stays as it is."""
+    _, _, name = run.name.partition("_")
+    fork = new_run_dir(run.root.parent, name.rpartition("_")[0] or name)
+    copy_checkpoint(checkpoint, fork.checkpoints)
+    for path in (run.config, run.job, run.plan):
+        shutil.copyfile(path, fork.root / path.name)
+    log = EventLog(fork.events)
+    log.append("run_started", command=describe_command()["argv"], parent=run.name, checkpoint=checkpoint.name)
+    log.close()
+    return fork
+
+
+def _write_decision(run: RunDir, decision: Decision, command: dict[str, Any]) -> None:
+    """Write config, origins, machine, plan, command and the ranks' job."""
+    loaded, plan = decision.loaded, decision.plan.to_json()
+    run.config.write_text(dump_yaml(loaded.config), encoding="utf-8")
+    write_json(run.origins, loaded.origins)
+    write_json(run.machine, decision.machine.to_json())
+    write_json(run.plan, plan)
+    write_json(run.command, command)
+    job = {
+        "schema": "job/1",
+        "recipe": loaded.config.recipe,
+        "task": loaded.recipe.task,
+        "config": loaded.config.model_dump(mode="json"),
+        "plan": plan,
+    }
+    write_json(run.job, job)
+
+
+def _differences(before: object, now: object, key: str = "") -> dict[str, tuple[object, object]]:
+    if not isinstance(before, dict) or not isinstance(now, dict):
+        return {} if before == now else {key: (before, now)}
+    found: dict[str, tuple[object, object]] = {}
+    for name in sorted({*before, *now}):
+        found.update(_differences(before.get(name), now.get(name), f"{key}.{name}".lstrip(".")))
+    return found
+
+
+def describe_command() -> dict[str, Any]:
+    """Return what was typed, where, with which code; of the environment only the names."""
+    return {
+        "schema": "command/1",
+        "argv": redact_words(["headway", *sys.argv[1:]]),
+        "cwd": os.getcwd(),
+        "env": sorted(os.environ),
+        "git": _git(Path.cwd()),
+    }
+
+
+def _git(place: Path) -> dict[str, str] | None:
+    """Return commit and uncommitted diff of the folder, or None outside of a checkout or without git."""
+    answers = {}
+    for name, words in (("commit", ["rev-parse", "HEAD"]), ("diff", ["diff", "HEAD"])):
+        try:
+            done = subprocess.run(
+                ["git", "-C", str(place), *words],
+                capture_output=True,
+                timeout=_GIT_S,
+                check=False,
+                encoding="utf-8",
+                errors="replace",  # a diff holds the files' own bytes: GBK, Latin-1, whatever they are written in
+            )
+        except (FileNotFoundError, subprocess.TimeoutExpired):
+            return None
+        if done.returncode != 0:
+            return None
+        answers[name] = redact(done.stdout.strip()[:1_000_000])
+    return answers

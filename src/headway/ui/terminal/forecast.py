@@ -1,0 +1,134 @@
+"""What a public model or a script of the user's own would hold, and how fast it would be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.table import Table
+
+from headway.errors import PlanError
+from headway.machine import MachineReport
+from headway.messages import say
+from headway.planner import ScriptForecast
+from headway.planner.models.public import NamedForecast, largest_batch, list_words, other_ways
+from headway.ui.terminal.machine import show_notes
+from headway.ui.terminal.plan import show_figures, show_holders
+from headway.units import count, duration, short, size
+
+
+def show_model(found: NamedForecast, machine: MachineReport, console: Console) -> None:
+    """Print the forecast, its memory breakdown, and what else could be done."""
+    show_figures(found.model.name, _model_rows(found, machine), console)
+    show_holders(found.to_json(), console)
+    table = Table(title=say("plan/whatif-title"), title_justify="left", title_style="bold", box=None)
+    table.add_column(say("plan/column-change"), style="cyan")
+    table.add_column(say("plan/column-memory"))
+    table.add_column(say("plan/column-largest"), justify="right")
+    table.add_column(say("plan/column-rate"), justify="right")
+    for change, other in other_ways(found, machine):
+        rate = short(other.speed.samples_s) if other.speed else say("plan/value-none")
+        table.add_row(change, _memory(other), str(largest_batch(other, machine)), rate)
+    if table.row_count:
+        console.print(table)
+        console.print()
+
+
+def show_script(found: ScriptForecast, console: Console) -> None:
+    """Print the forecast and where each figure comes from."""
+    show_figures(found.line.entry, _script_rows(found), console)
+    show_holders(found.to_json(), console)
+    show_notes((("warn", code, facts) for code, facts in _notes(found)), console)
+
+
+def _memory(found: NamedForecast) -> str:
+    used, have = size(found.memory.used_bytes), size(found.device_bytes)
+    return say(f"plan/value-memory-{found.verdict}", used=used, have=have)
+
+
+def _model_rows(found: NamedForecast, machine: MachineReport) -> Iterator[tuple[str, str, str]]:
+    chosen, ranks = found.settings, found.ranks
+    trained = say("plan/script-trained", num=short(found.trained), optimizers=chosen.optimizer)
+    yield say("plan/row-script-params"), short(found.params), trained
+    yield say("plan/row-script-ranks"), str(ranks), found.device
+    step = " ".join(list_words(found))
+    yield say("plan/row-model-step"), step, ""
+    samples = chosen.batch * chosen.accumulation * ranks
+    yield say("plan/row-script-batch"), count(samples), f"{chosen.batch} × {chosen.accumulation} × {ranks}"
+    origin = say("plan/from-formula", moment=found.memory.moment)
+    yield say("plan/row-memory"), _memory(found), origin
+    yield say("plan/row-model-largest"), count(largest_batch(found, machine)), origin
+    if found.speed is not None:
+        origin = say("plan/from-roofline", mfu=f"{found.speed.mfu:.0%}")
+        yield say("plan/row-step-time"), duration(found.speed.step_s), origin
+        rate = short(found.speed.samples_s)
+        if found.model.is_vision:
+            yield say("plan/row-rate"), say("plan/value-rate", rate=rate), origin
+        else:
+            tokens = short(found.speed.samples_s * chosen.seq)
+            yield say("plan/row-rate"), say("plan/value-rate-tokens", rate=rate, tokens=tokens), origin
+
+
+def _script_rows(found: ScriptForecast) -> Iterator[tuple[str, str, str]]:
+    trace, ranks = found.trace, found.line.ranks
+    on = found.device or "CPU"
+    yield say("plan/row-script-ranks"), str(ranks), on
+    kinds = ", ".join(trace.optimizers)
+    num = count(trace.trained)
+    by_hand = say("plan/script-by-hand", num=num)
+    trained = say("plan/script-trained", num=num, optimizers=kinds) if kinds else by_hand
+    yield say("plan/row-script-params"), count(trace.params), trained
+    if trace.micro_batch is not None:
+        samples = trace.micro_batch * trace.accumulation * ranks
+        yield say("plan/row-script-batch"), count(samples), f"{trace.micro_batch} × {trace.accumulation} × {ranks}"
+    value = say(f"plan/value-memory-{found.verdict}", used=size(found.used_bytes), have=size(found.device_bytes))
+    origin = say("plan/from-script", seconds=f"{trace.took_s:.1f}", moment=found.memory.moment)
+    yield say("plan/row-memory"), value, f"{origin}; {say('plan/script-whole')}"
+    if found.speed is not None:
+        origin = say("plan/from-roofline", mfu=f"{found.speed.mfu:.0%}")
+        yield say("plan/row-step-time"), duration(found.speed.step_s), origin
+        if trace.micro_batch is not None:
+            yield say("plan/row-rate"), say("plan/value-rate", rate=short(found.speed.samples_s)), origin
+
+
+def _notes(found: ScriptForecast) -> Iterator[tuple[str, dict[str, str]]]:
+    if not found.trace.on_device and found.line.has_gpus:
+        yield "plan/script-on-host", {}
+    if "compile" in found.trace.left_out:
+        yield "plan/script-compiled", {}
+    if found.verdict == "tight":
+        yield "plan/script-tight", {"used": size(found.used_bytes), "have": size(found.device_bytes)}
+
+
+def refuse_model(found: NamedForecast, machine: MachineReport) -> PlanError:
+    """Return the refusal, with changes that would fit."""
+    parts = sorted(found.memory.parts.items(), key=lambda part: -part[1])
+    choices = [change for change, other in other_ways(found, machine) if other.verdict != "will-not-fit"]
+    largest = largest_batch(found, machine)
+    if largest:
+        choices.insert(0, f"batch={largest}")
+    return PlanError(
+        "plan/model-does-not-fit",
+        name=found.model.name,
+        micro=found.settings.batch,
+        used=size(found.memory.used_bytes),
+        have=size(found.device_bytes),
+        most=", ".join(f"{say(f'plan/holder-{name}')} {size(held)}" for name, held in parts[:3]),
+        choices="; ".join(choices) or say("plan/value-none"),
+    )
+
+
+def refuse_script(found: ScriptForecast) -> PlanError:
+    """Return the refusal, with a batch that would fit."""
+    used, have = size(found.used_bytes), size(found.device_bytes)
+    if found.device is None:
+        return PlanError("plan/script-over-host", used=used, have=have)
+    parts = sorted(found.memory.parts.items(), key=lambda part: -part[1])
+    return PlanError(
+        "plan/script-does-not-fit",
+        micro=found.trace.micro_batch or "?",
+        used=used,
+        have=have,
+        most=", ".join(f"{say(f'plan/holder-{name}')} {size(held)}" for name, held in parts[:3]),
+        fits=found.largest_micro_batch or 0,
+    )
