@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Set up Headway with its development tools, then run every check: format, lint, types, imports, tests.
+# Set up Headway with its development tools, then run every check: format, lint, types, imports, documents, tests.
 # Arguments go to pytest instead of the whole suite: ./run_tests.sh tests/unit/plan
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -14,6 +14,7 @@ fi
 "$bin/ruff" check --quiet src tests bench
 "$bin/mypy" --no-error-summary
 "$bin/lint-imports" --no-cache --verbose 2>&1 | tail -n 8
+NO_MKDOCS_2_WARNING=1 "$bin/python" scripts/make_site.py
 # Unit tests share the cores; those that start ranks and measure their time have them to themselves.
 code=0
 "$bin/python" -m pytest --numprocesses 2 tests/unit || code=$?

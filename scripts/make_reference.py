@@ -1,4 +1,4 @@
-"""Write the error book, docs/reference/errors.md and errors.zh-CN.md: one section a code, as the terminal shows it.
+"""Write the reference, docs/reference/: the error book (one section per code), every config key, every command.
 
     python scripts/make_reference.py
 
@@ -11,9 +11,11 @@ import importlib
 import pkgutil
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from message_uses import SOURCE, Use, find_uses
+from reference_pages import render_commands, render_config
 
 import headway.errors as errors
 import headway.messages as messages
@@ -21,7 +23,7 @@ from headway.messages import LANGUAGES, Language, Text, say
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 _RECIPES = SOURCE / "recipes"
-FILES: dict[Language, str] = {"en": "errors.md", "zh": "errors.zh-CN.md"}
+SUFFIXES: dict[Language, str] = {"en": ".md", "zh": ".zh-CN.md"}
 
 _STAGES = {
     "cli": ("The command line", "命令行"),
@@ -130,13 +132,27 @@ def _exit_code(use: Use) -> int | None:
     return None
 
 
+PAGES: dict[str, Callable[[Language], str]] = {
+    "errors": render,
+    "config": render_config,
+    "commands": render_commands,
+}
+"""What makes each page."""
+
+
+def page_path(page: str, lang: Language) -> Path:
+    """Return the file of a page."""
+    return FOLDER / f"{page}{SUFFIXES[lang]}"
+
+
 def main() -> None:
-    """Write both files and say how large they are."""
+    """Write every page in both languages and say how large it is."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for lang, name in FILES.items():
-        text = render(lang)
-        (FOLDER / name).write_text(text, encoding="utf-8")
-        sys.stdout.write(f"{FOLDER / name}: {text.count(chr(10) + '### ')} codes\n")
+    for page, make in PAGES.items():
+        for lang in LANGUAGES:
+            path, text = page_path(page, lang), make(lang)
+            path.write_text(text, encoding="utf-8")
+            sys.stdout.write(f"{path}: {text.count(chr(10))} lines\n")
 
 
 if __name__ == "__main__":
