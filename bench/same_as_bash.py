@@ -36,8 +36,10 @@ from headway.errors import HeadwayError
 from headway.launch import Claims
 from headway.launch.foreign.exec import main as become
 from headway.launch.hook import HOOK_SITE
-from headway.launch.job import Job
-from headway.telemetry import RunDir, write_json
+from headway.launch.job import write_job
+from headway.launch.program import RankOrder, Seat
+from headway.launch.supervisor import make_program
+from headway.telemetry import RunDir
 from same_as_bash_lines import LAUNCHERS, WRAPPERS, Line, make_lines
 
 PROBE = """#!{python} -IS
@@ -216,20 +218,22 @@ def run_decided(world: World, words: tuple[str, ...]) -> int:
     """Decide, then become each rank in turn; return the first exit code that is not 0."""
     read = read_line(words)
     options: dict[str, Any] = {"gpus": None, "cpus": None, "when_free": None, "no_hook": False, "no_training": False}
-    options |= {"on_hang": "wait", "hang_after": 10.0}
+    options |= {"on_hang": "wait", "hang_after": 10.0, "restarts": None, "grace": 1.0}
     place = RunDir(world.side / "run")
     place.root.mkdir()
     _set_environment(read)
-    foreign, ranks = _decide(read, options, Claims("same-as-bash"), place)
-    write_json(place.job, {"foreign": foreign.to_json()})
-    job = Job(
-        run=place, world_size=ranks, threads=1, gpus=(), grace_s=1.0, restarts=read.restarts or 0, foreign=foreign
-    )
-    codes = [_become(job, rank, world.side / "stdin") for rank in range(ranks)]
+    job = _decide(read, options, Claims("same-as-bash"), place)
+    write_job(place, job)
+    program = make_program(place, job)
+    seats = [
+        Seat(attempt=1, rank=rank, local_rank=rank, world_size=job.world_size, port=29400)
+        for rank in range(job.world_size)
+    ]
+    codes = [_become(program.order(seat), world.side / "stdin") for seat in seats]
     return next((code for code in codes if code), 0)
 
 
-def _become(job: Job, rank: int, typed: Path) -> int:
+def _become(order: RankOrder, typed: Path) -> int:
     pid = os.fork()
     if pid == 0:
         try:
@@ -237,8 +241,8 @@ def _become(job: Job, rank: int, typed: Path) -> int:
             nothing = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nothing, 1)
             os.dup2(nothing, 2)
-            os.environ.update(job.environment(rank, 29400, 1))
-            become(job.order(rank, 1, 29400))
+            os.environ.update(order.env)
+            become(dict(order.call))
         finally:
             os._exit(126)
     with _deadline(pid):

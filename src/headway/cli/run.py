@@ -21,11 +21,13 @@ from headway.launch import (
     COERCED,
     EXEC_ENTRY,
     Claims,
-    Foreign,
+    ForeignLine,
+    Job,
     Outcome,
     has_given,
     launch_run,
     start_nursery,
+    write_job,
 )
 from headway.messages import say
 from headway.start.detach import detach
@@ -88,9 +90,9 @@ def run(
     _set_environment(read)
     claims = Claims(place.name)
     try:
-        foreign, world_size = _decide(read, options, claims, place)
-        _write_job(place, foreign, world_size, options, read)
-        return _supervise(place, foreign, world_size, claims, is_watched=into is None)
+        job = _decide(read, options, claims, place)
+        _write_decisions(place, job)
+        return _supervise(place, job, claims, is_watched=into is None)
     finally:
         claims.release()
 
@@ -131,11 +133,11 @@ def _own_stdin() -> int | None:
     return None if is_foreign else 0
 
 
-def _decide(read: ReadLine, options: dict[str, Any], claims: Claims, place: RunDir) -> tuple[Foreign, int]:
+def _decide(read: ReadLine, options: dict[str, Any], claims: Claims, place: RunDir) -> Job:
     """Settle ranks and devices."""
     devices = _devices(options, claims)
     world_size = _world_size(read, options, devices)
-    foreign = Foreign(
+    line = ForeignLine(
         argv=read.argv,
         cwd=os.getcwd(),
         mode="native" if read.is_native else "original",
@@ -144,14 +146,22 @@ def _decide(read: ReadLine, options: dict[str, Any], claims: Claims, place: RunD
         has_macros=read.has_macros,
         run_id=read.run_id or place.name,
         role=read.role or "default",
-        devices=devices,
         has_hook=not options["no_hook"],
         must_train=not options["no_training"],
-        on_hang=options["on_hang"],
-        hang_s=options["hang_after"],
         line=read.text,
     )
-    return foreign, world_size
+    return Job(
+        program=line,
+        world_size=world_size,
+        threads=None,
+        devices=devices,
+        restarts=options["restarts"] if options["restarts"] is not None else read.restarts or 0,
+        grace_s=options["grace"],
+        on_hang=options["on_hang"],
+        hang_s=options["hang_after"],
+        environment={**dict.fromkeys(read.unset), **read.env},
+        env_names=tuple(read.set_names),
+    )
 
 
 def _devices(options: dict[str, Any], claims: Claims) -> tuple[str, ...] | None:
@@ -194,33 +204,21 @@ def _visible(gpus: int) -> list[str]:
     return [str(gpu) for gpu in range(gpus)] if named is None else [name for name in named.split(",") if name.strip()]
 
 
-def _write_job(place: RunDir, foreign: Foreign, world_size: int, options: dict[str, Any], read: ReadLine) -> None:
-    restarts = options["restarts"] if options["restarts"] is not None else read.restarts or 0
-    launch = {"grace_s": options["grace"], "restarts": restarts}
-    job = {
-        "schema": "job/1",
-        "kind": "foreign",
-        "recipe": None,
-        "task": None,
-        "config": {"launch": launch, "env": {"python": None}},
-        "plan": {"world_size": world_size, "threads": 1, "gpus": []},
-        "foreign": foreign.to_json(),
-        "env_names": read.set_names,
-    }
-    write_json(place.job, job)
+def _write_decisions(place: RunDir, job: Job) -> None:
+    write_job(place, job)
     write_json(place.command, describe_command())
     log = EventLog(place.events)
     log.append("run_started", command=describe_command()["argv"], starter=make_lease())
     log.close()
 
 
-def _supervise(place: RunDir, foreign: Foreign, world_size: int, claims: Claims, *, is_watched: bool) -> int:
-    screen = RunScreen(sys.stdout, sys.stderr, world_size, log=None if is_watched else place.log)
+def _supervise(place: RunDir, job: Job, claims: Claims, *, is_watched: bool) -> int:
+    screen = RunScreen(sys.stdout, sys.stderr, job.world_size, log=None if is_watched else place.log)
     click.echo(say("run/made", run=place.root), err=True)
     try:
-        nursery = start_nursery(entry=EXEC_ENTRY, stdin=_own_stdin())
+        nursery = start_nursery(entry=EXEC_ENTRY, env=job.environment, stdin=_own_stdin())
         nursery.keep_claims(claims.files())
-        outcome = launch_run(place, observer=screen, nursery=nursery, foreign=foreign)
+        outcome = launch_run(place, observer=screen, nursery=nursery, job=job)
     finally:
         screen.close()
     _say_end(place, outcome)

@@ -5,9 +5,10 @@ The ranks are forked from a nursery that has imported the framework once; nothin
 
 from headway.launch.blame import diagnosis_text, incident_facts
 from headway.launch.claims import Claims
-from headway.launch.foreign.line import COERCED, EXEC_ENTRY, Foreign, has_given
+from headway.launch.foreign.line import COERCED, EXEC_ENTRY, has_given
 from headway.launch.foreign.printed import Progress, ProgressReader
 from headway.launch.hook import HOOK_SITE
+from headway.launch.job import ForeignLine, Job, Training, read_job, training_job, write_job
 from headway.launch.lease import Lease, clear_abandoned, find_holder, refuse_held
 from headway.launch.nursery import Nursery, start_nursery
 from headway.launch.outcome import Incident, Observer, Outcome, SilentObserver
@@ -24,8 +25,9 @@ __all__ = [
     "LOG_NAME",
     "TAG_NAME",
     "Claims",
-    "Foreign",
+    "ForeignLine",
     "Incident",
+    "Job",
     "Lease",
     "Nursery",
     "Observer",
@@ -33,6 +35,7 @@ __all__ = [
     "Progress",
     "ProgressReader",
     "SilentObserver",
+    "Training",
     "clear_abandoned",
     "diagnosis_text",
     "die_with_parent",
@@ -40,7 +43,10 @@ __all__ = [
     "has_given",
     "incident_facts",
     "launch_run",
+    "read_job",
     "refuse_held",
     "request_stop",
     "start_nursery",
+    "training_job",
+    "write_job",
 ]

@@ -12,15 +12,16 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from headway.diagnosis import ExitStatus, Hang
 from headway.launch.background import BackgroundWait
-from headway.launch.job import Job
-from headway.launch.nursery import Nursery, RankOrder
+from headway.launch.nursery import Nursery
 from headway.launch.oom_kills import OomCount
 from headway.launch.output import AppendFile, RankOutput, read_ready
+from headway.launch.program import Program, Seat
+from headway.telemetry import RunDir
 
 READ_BYTES: Final = 1 << 18
 """Most output taken from one rank at a time, so that a flood never delays signals and deaths."""
@@ -150,6 +151,10 @@ class Attempt:
     background: BackgroundWait | None = None
     """After the ranks' good end: processes they have left behind, which are waited for."""
 
+    def seat(self, rank: int) -> Seat:
+        """Return where a rank runs and meets the others."""
+        return Seat(attempt=self.number, rank=rank, local_rank=rank, world_size=len(self.ranks), port=self.port)
+
     def is_over(self) -> bool:
         """Say whether every rank has ended."""
         return all(rank.status is not None for rank in self.ranks)
@@ -196,9 +201,11 @@ class OutputTargets:
     on_gap: Callable[[Any, OSError], None]
     on_lines: Callable[[int, list[bytes]], None]
     on_bar: Callable[[int, bytes], None]
+    log_bytes: int | None
+    """Size at which a log continues in a rotating tail; None: it is kept in full."""
 
 
-def make_attempt(job: Job, number: int, targets: OutputTargets, port: int | None = None) -> Attempt:
+def make_attempt(run: RunDir, number: int, world_size: int, targets: OutputTargets, port: int | None = None) -> Attempt:
     """Return an attempt all of whose ranks are still to be ordered, with a port that it alone has ever used.
 
     A foreign program opens its port itself: `port` is one that was chosen for it.
@@ -206,11 +213,11 @@ def make_attempt(job: Job, number: int, targets: OutputTargets, port: int | None
     listener = None
     if port is None:
         # Bound now and handed over open: no other process can take the port between choice and use.
-        listener = socket.create_server(("127.0.0.1", 0), backlog=max(128, job.world_size))
+        listener = socket.create_server(("127.0.0.1", 0), backlog=max(128, world_size))
         port = int(listener.getsockname()[1])
     ranks = []
-    for rank in range(job.world_size):
-        own = AppendFile(job.run.stdout(rank), targets.on_gap, job.log_bytes)
+    for rank in range(world_size):
+        own = AppendFile(run.stdout(rank), targets.on_gap, targets.log_bytes)
         ranks.append(RankProcess(rank, RankOutput(rank, own, targets.merged, targets.on_lines, targets.on_bar)))
     began = time.monotonic()
     return Attempt(
@@ -224,7 +231,7 @@ def make_attempt(job: Job, number: int, targets: OutputTargets, port: int | None
     )
 
 
-def send_orders(job: Job, attempt: Attempt, nursery: Nursery) -> None:
+def send_orders(program: Program, attempt: Attempt, nursery: Nursery) -> None:
     """Ask the nursery for more ranks, and never wait for it: it may be waiting for us to take its answers.
 
     Call it again after every answer, and now and then.
@@ -233,14 +240,10 @@ def send_orders(job: Job, attempt: Attempt, nursery: Nursery) -> None:
         process = attempt.unsent[0]
         files = process.open()
         sent = (*files, attempt.listener.fileno()) if process.rank == 0 and attempt.listener is not None else files
-        rank, number = process.rank, attempt.number
-        order = RankOrder(
-            job={**job.order(rank, number, attempt.port), "store_key": attempt.store_key},
-            env=job.environment(rank, attempt.port, number),
-            files=sent,
-        )
+        order = program.order(attempt.seat(process.rank))
+        order = replace(order, call={**order.call, "store_key": attempt.store_key})
         try:
-            nursery.fork(order)
+            nursery.fork(order, sent)
         except BlockingIOError:  # its queue is full of ranks to fork
             process.close_pipes()
             return

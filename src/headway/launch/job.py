@@ -1,98 +1,204 @@
-"""What the supervisor needs to know of a run, read from its job file, and what it tells each rank."""
+"""The job: what the ranks of a run execute and how they are supervised. `start` writes it, the supervisor reads it."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from headway.launch.foreign.line import HANG_S, Foreign, OnHang
-from headway.launch.hook import hook_environment
-from headway.messages import language
-from headway.telemetry import RunDir, require_record
+from headway.redact import redact, redact_words
+from headway.telemetry import RunDir, require_record, write_json
 
-FOREIGN_LOG_BYTES: Final = 64 << 20
+if TYPE_CHECKING:  # pydantic takes half a second that no supervisor and no foreign rank has
+    from headway.config import RunConfig
+    from headway.planner import Plan
+
+OnHang = Literal["wait", "restart", "stop"]
+Mode = Literal["native", "original"]
+HANG_S: Final = 10.0
+"""Shortest silence that is looked into, unless the user says otherwise."""
+_SCHEMA: Final = "job/2"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """A recipe on our own engine. The ranks read it from `job.json`."""
+
+    recipe: str
+    task: str
+    """Module of the recipe's task."""
+    config: Mapping[str, Any]
+    plan: Mapping[str, Any]
+    probe: Mapping[str, Any] | None = None
+    """What a probe of `headway tune` measures; None: a whole training."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plain form."""
+        found = {"recipe": self.recipe, "task": self.task, "config": dict(self.config), "plan": dict(self.plan)}
+        return found if self.probe is None else {**found, "probe": dict(self.probe)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForeignLine:
+    """A launch line of the user's own."""
+
+    argv: tuple[str, ...]
+    """What a rank executes, or in `original` mode the launcher itself."""
+    cwd: str
+    mode: Mode = "native"
+    launcher: str = "python"
+    """Launcher of the line, one of `adopt.LAUNCHERS`."""
+    is_distributed: bool = False
+    """The ranks are told RANK, WORLD_SIZE and where to meet; a plain `python x.py` is not."""
+    has_macros: bool = False
+    """The arguments are torchrun's: `${local_rank}` in them becomes the number, `$$` a dollar, as torch does it."""
+    run_id: str = "headway"
+    role: str = "default"
+    has_hook: bool = True
+    must_train: bool = True
+    """A run that makes an optimizer and never steps it has failed."""
+    line: str = ""
+    """As it was typed."""
+
+    @property
+    def makes_ranks(self) -> bool:
+        """The one process we start may start its ranks by itself, as launchers do, and Lightning."""
+        return not self.is_distributed
+
+    @cached_property
+    def has_secrets(self) -> bool:
+        """The arguments are not all written down; the ranks are told them in memory."""
+        return list(self.argv) != redact_words(self.argv)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plain form, as it may be written down: secrets among the arguments are left out."""
+        plain = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {**plain, "argv": redact_words(self.argv), "line": redact(self.line)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> ForeignLine:
+        """Read the plain form; job/1 kept devices and the watch for hangs in it too."""
+        known = {one.name: data[one.name] for one in fields(cls) if one.name in data}
+        return cls(**{**known, "argv": tuple(data["argv"])})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """The launch side of job.json."""
+    """What is run and how it is supervised."""
 
-    run: RunDir
+    program: Training | ForeignLine
     world_size: int
-    threads: int
-    gpus: tuple[int, ...]
-    grace_s: float
+    threads: int | None
+    """Per rank; None: left as it is."""
+    devices: tuple[str, ...] | None
+    """Indexes or UUIDs for CUDA_VISIBLE_DEVICES; empty: no GPU; None: left as it is."""
     restarts: int
-    foreign: Foreign | None = None
-    """A line that is not ours; None: a recipe on our own engine."""
+    grace_s: float
+    """How long ranks may take to stop when asked."""
     on_hang: OnHang = "wait"
     hang_s: float = HANG_S
     """Shortest silence that is looked into."""
+    environment: Mapping[str, str | None] = field(default_factory=dict, repr=False)
+    """Set for the ranks over the supervisor's own; None: removed. In memory only, for values may be secrets."""
+    env_names: tuple[str, ...] = ()
+    """Variables that a foreign line sets, for people who read the file."""
 
     @property
-    def log_bytes(self) -> int | None:
-        """Size at which a log goes on in a rotating tail; what our own engine prints is kept whole."""
-        return None if self.foreign is None else FOREIGN_LOG_BYTES
+    def foreign(self) -> ForeignLine | None:
+        """The line that is not ours; None: a recipe on our own engine."""
+        return self.program if isinstance(self.program, ForeignLine) else None
 
-    def order(self, rank: int, attempt: int, port: int) -> dict[str, Any]:
-        """Return what a rank's entry is called with; the nursery adds the numbers of its open files."""
-        # What job.json may not hold travels only in memory; the rank reads the rest there.
-        has_secrets = self.foreign is not None and _has_secrets(self.foreign)
-        return {
-            **({"argv": list(self.foreign.argv)} if self.foreign is not None and has_secrets else {}),
-            "run_dir": str(self.run.root.absolute()),
-            "rank": rank,
-            "local_rank": rank,
+    def to_json(self) -> dict[str, Any]:
+        """Return what may be written down."""
+        launch = {
             "world_size": self.world_size,
-            "attempt": attempt,
-            "master_port": port,
-            "lang": language(),
+            "threads": self.threads,
+            "devices": None if self.devices is None else list(self.devices),
+            "restarts": self.restarts,
+            "grace_s": self.grace_s,
+            "on_hang": self.on_hang,
+            "hang_s": self.hang_s,
         }
+        program = self.program.to_json()
+        if isinstance(self.program, ForeignLine):
+            program = {"kind": "foreign", "foreign": program, "env_names": list(self.env_names)}
+        return {"schema": _SCHEMA, "launch": launch, **program}
 
-    def environment(self, rank: int, port: int, attempt: int) -> dict[str, str]:
-        """Return the names every distributed framework reads, for one rank."""
-        if self.foreign is not None:
-            own = self.foreign.environment(rank, self.world_size, port, attempt, self.restarts)
-            hook = hook_environment(self.run.root, attempt, os.environ) if self.foreign.has_hook else {}
-            return own | hook
-        return {
-            "RANK": str(rank),
-            "LOCAL_RANK": str(rank),
-            "WORLD_SIZE": str(self.world_size),
-            "LOCAL_WORLD_SIZE": str(self.world_size),
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(port),
-            "OMP_NUM_THREADS": str(self.threads),
-            # Indexes are the driver's (PCI order), so CUDA must count the same way.
-            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-            "CUDA_VISIBLE_DEVICES": ",".join(str(gpu) for gpu in self.gpus),
-        }
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Job:
+        """Read what was written down, by this version or by one that wrote job/1."""
+        launch = data["launch"] if "launch" in data else _launch_of_job_1(data)
+        devices = launch["devices"]
+        program: Training | ForeignLine
+        if data.get("kind") == "foreign":
+            program = ForeignLine.from_json(data["foreign"])
+        else:
+            names = ("recipe", "task", "config", "plan", "probe")
+            program = Training(**{name: data[name] for name in names if name in data})
+        return cls(
+            program=program,
+            world_size=int(launch["world_size"]),
+            threads=None if launch["threads"] is None else int(launch["threads"]),
+            devices=None if devices is None else tuple(map(str, devices)),
+            restarts=int(launch["restarts"]),
+            grace_s=float(launch["grace_s"]),
+            on_hang=launch["on_hang"],
+            hang_s=float(launch["hang_s"]),
+            env_names=tuple(data.get("env_names", ())),
+        )
 
 
-@lru_cache(maxsize=4)
-def _has_secrets(foreign: Foreign) -> bool:
-    return bool(list(foreign.argv) != foreign.to_json()["argv"])
+def _launch_of_job_1(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the launch section of a file that had none: job/1 kept it in plan, config and line."""
+    plan, asked = data["plan"], data["config"]["launch"]
+    watched = data["foreign"] if data.get("kind") == "foreign" else {"devices": plan.get("gpus", ()), **asked}
+    return {
+        "world_size": plan["world_size"],
+        "threads": plan["threads"],
+        "devices": watched["devices"],
+        "restarts": asked["restarts"],
+        "grace_s": asked["grace_s"],
+        "on_hang": watched.get("on_hang", "wait"),
+        "hang_s": watched.get("hang_s", HANG_S),
+    }
+
+
+def training_job(task: str, config: RunConfig, plan: Plan, probe: Mapping[str, Any] | None = None) -> Job:
+    """Return the job of a recipe on our own engine.
+
+    Args:
+        task: module of the recipe's task.
+        config: with the section of the recipe.
+        plan: how it is laid out.
+        probe: what a probe of `headway tune` measures.
+    """
+    training = Training(
+        recipe=config.recipe, task=task, config=config.model_dump(mode="json"), plan=plan.to_json(), probe=probe
+    )
+    return Job(
+        program=training,
+        world_size=plan.world_size,
+        threads=plan.threads,
+        devices=tuple(map(str, plan.gpus)),
+        restarts=config.launch.restarts,
+        grace_s=config.launch.grace_s,
+        on_hang=config.launch.on_hang,
+    )
+
+
+def write_job(run: RunDir, job: Job) -> None:
+    """Write a run's job; secrets among arguments and all values of the environment are left out."""
+    write_json(run.job, job.to_json())
 
 
 def read_job(run: RunDir) -> Job:
-    """Read the launch side of a run's job file; one that is damaged is refused by name."""
-    return require_record(run.job, lambda data: _make_job(run, data))
+    """Read a run's job; one that is damaged is refused by name."""
+    return require_record(run.job, Job.from_json)
 
 
-def _make_job(run: RunDir, data: Any) -> Job:
-    """Any: JSON, not yet checked."""
-    plan, launch = data["plan"], data["config"]["launch"]
-    foreign = Foreign.from_json(data["foreign"]) if data.get("kind") == "foreign" else None
-    return Job(
-        run=run,
-        world_size=int(plan["world_size"]),
-        threads=int(plan["threads"]),
-        gpus=tuple(plan.get("gpus", ())),
-        grace_s=float(launch["grace_s"]),
-        restarts=int(launch["restarts"]),
-        foreign=foreign,
-        on_hang=foreign.on_hang if foreign is not None else launch.get("on_hang", "wait"),
-        hang_s=foreign.hang_s if foreign is not None else HANG_S,
-    )
+def ranks_environ(job: Job) -> dict[str, str]:
+    """Return the environment that the ranks' own names are set over."""
+    found: dict[str, str | None] = {**os.environ, **job.environment}
+    return {name: value for name, value in found.items() if value is not None}

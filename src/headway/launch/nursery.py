@@ -9,29 +9,17 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from headway.launch import wire
 from headway.launch.oom_kills import count_oom_kills
 from headway.launch.processes import DETACHED, TAG_NAME, sweep
+from headway.launch.program import RankOrder
 from headway.launch.sweeper import Undertaker
 
 ENTRY: Final = "headway.engine.rank:main"
 _OUTPUT_BYTES: Final = 1 << 16
 _END_S: Final = 6.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankOrder:
-    """One rank to fork."""
-
-    job: Mapping[str, Any]
-    """What the entry is called with; the nursery adds `report_fd` and `listen_fd`."""
-    env: Mapping[str, str]
-    """Environment set over the nursery's own."""
-    files: tuple[int, ...]
-    """Write end of the output pipe, write end of the report pipe and, for rank 0, the listening socket."""
 
 
 class Nursery:
@@ -44,7 +32,7 @@ class Nursery:
         preload: Sequence[str],
         entry: str,
         tag: str,
-        env: Mapping[str, str] | None = None,
+        env: Mapping[str, str | None] | None = None,
         stdin: int | None = None,
         file_limit: tuple[int, int] | None = None,
     ) -> None:
@@ -52,7 +40,7 @@ class Nursery:
         self.stdin = stdin
         """What the ranks read, a program of the user's; None: nothing."""
         self.env = dict(env or {})
-        """Set over this process's own environment, for the nursery and the ranks."""
+        """Set over this process's own environment, for the nursery and the ranks; None: removed."""
         self.file_limit = file_limit or resource.getrlimit(resource.RLIMIT_NOFILE)
         """What the ranks may open; a supervisor of many ranks has raised its own since."""
         self.is_ready = False
@@ -73,7 +61,7 @@ class Nursery:
                 stdout=self._output,
                 stderr=self._output,
                 pass_fds=[theirs.fileno(), after],
-                env={**_without_detached(), **self.env, TAG_NAME: tag},
+                env=self._environ(),
                 start_new_session=True,  # Ctrl-C and a closed terminal are the supervisor's business
             )
         resource.prlimit(self.process.pid, resource.RLIMIT_NOFILE, self.file_limit)
@@ -93,14 +81,25 @@ class Nursery:
             self.failure = answer[0]["traceback"]
         return answer
 
-    def fork(self, order: RankOrder) -> None:
+    def _environ(self) -> dict[str, str]:
+        """Return our environment without the mark of a supervisor in the background, which no rank is."""
+        mark = DETACHED.partition("=")[0]
+        found: dict[str, str | None] = {**os.environ, mark: None, **self.env, TAG_NAME: self.tag}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def fork(self, order: RankOrder, files: Sequence[int]) -> None:
         """Ask for one rank; the answer comes as a `forked` message with the rank's pidfd.
+
+        Args:
+            order: what it is started with.
+            files: write end of the output pipe, write end of the report pipe and, for rank 0 of our own engine, the
+                listening socket.
 
         Raises:
             BlockingIOError: the nursery has not taken the orders before it; ask again later.
         """
-        self._undertaker.keep("run", str(order.job["run_dir"]))
-        wire.send_now(self.link, {"job": dict(order.job), "env": dict(order.env)}, order.files)
+        self._undertaker.keep("run", str(order.call["run_dir"]))
+        wire.send_now(self.link, {"job": dict(order.call), "env": dict(order.env)}, files)
 
     def keep_claims(self, files: Sequence[str]) -> None:
         """Name claims of this process, which the nursery removes should it outlive us."""
@@ -149,16 +148,11 @@ class Nursery:
         self._undertaker.dismiss()
 
 
-def _without_detached() -> dict[str, str]:
-    """Return our environment without the mark of a supervisor in the background, which no rank is."""
-    return {name: value for name, value in os.environ.items() if name != DETACHED.partition("=")[0]}
-
-
 def start_nursery(
     python: str | None = None,
     preload: Sequence[str] = (),
     entry: str = ENTRY,
-    env: Mapping[str, str] | None = None,
+    env: Mapping[str, str | None] | None = None,
     stdin: int | None = None,
 ) -> Nursery:
     """Start importing now; call from the main thread, as early as the interpreter of the ranks is known."""

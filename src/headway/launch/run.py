@@ -5,11 +5,9 @@ from __future__ import annotations
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from typing import Final
 
 from headway.errors import UsageError
-from headway.launch.foreign.line import Foreign
 from headway.launch.history import Telling
 from headway.launch.job import Job, read_job
 from headway.launch.lease import Lease
@@ -32,13 +30,13 @@ def launch_run(
     nursery: Nursery,
     events: EventLog | None = None,
     keeps_nursery: bool = False,
-    foreign: Foreign | None = None,
+    job: Job | None = None,
     lease: Lease | None = None,
 ) -> Outcome:
     """Supervise a run to its end and say how it ended.
 
     Call it in the main thread, the one that started the nursery; it ends the nursery too, unless the caller keeps it
-    for a next run. `foreign` is the line with its secrets, which the run's job file leaves out.
+    for a next run. `job` is the run's own with the secrets that its file leaves out; without it the file is read.
     `lease` is held by the caller already; without it the run's own is taken here, and either is let go of at the end.
     `events` is the log the caller has been writing; without it the run's own is opened. Restarts
     continue the attempt numbers of the run.
@@ -46,9 +44,7 @@ def launch_run(
     Raises:
         UsageError: another supervisor holds the run.
     """
-    job = read_job(run)
-    if foreign is not None:
-        job = replace(job, foreign=foreign)
+    job = job or read_job(run)
     with nullcontext() if keeps_nursery else nursery, _room_for(job):
         if lease is None:
             lease = Lease(run, tag=nursery.tag)
@@ -61,7 +57,7 @@ def launch_run(
         try:
             with SignalInbox() as inbox:
                 tell = Telling(log, observer)
-                supervisor = Supervisor(job, tell=tell, nursery=nursery, lease=lease, inbox=inbox)
+                supervisor = Supervisor(run, job, tell=tell, nursery=nursery, lease=lease, inbox=inbox)
                 supervisor.keeps_nursery = keeps_nursery
                 return _supervise(supervisor, tell, lease)
         finally:

@@ -19,6 +19,7 @@ from headway.launch.attempt import DRAIN_BYTES, Attempt, OutputTargets, RankProc
 from headway.launch.background import BackgroundWait, name_processes
 from headway.launch.blame import evidence_window_s
 from headway.launch.foreign.hangs import HangWatch, StoppedWatch
+from headway.launch.foreign.line import LineProgram
 from headway.launch.foreign.ports import PortHold, is_open_to_all
 from headway.launch.foreign.verdict import Scene, judge_foreign
 from headway.launch.history import Telling
@@ -29,7 +30,9 @@ from headway.launch.listeners import SOFT, Process, is_reader, read_processes
 from headway.launch.nursery import Nursery
 from headway.launch.outcome import Incident, Outcome, State
 from headway.launch.output import AppendFile, merge_lines
+from headway.launch.own_engine import OwnEngine
 from headway.launch.processes import descendants, kill_all, send_signal, sweep, without_cleaners
+from headway.launch.program import Program
 from headway.launch.restarts import RestartBudget, StallWatch
 from headway.launch.signals import POLITE_STOP, SignalInbox
 from headway.launch.stopping import PoliteStop, pass_on, read_helpers
@@ -37,7 +40,7 @@ from headway.launch.terminal import leave_terminal
 from headway.launch.verdict import Reach, Stop, Verdict, add_signal, explain_hang, explain_nursery, judge, read_reach
 from headway.launch.watching import ForeignWatch, HeartbeatWatch, Watch
 from headway.redact import redact
-from headway.telemetry import Beat, Event, read_events
+from headway.telemetry import Beat, Event, RunDir, read_events
 
 _TICK_S: Final = 0.1
 _BEATS_S: Final = 1.0
@@ -54,22 +57,25 @@ _FIRST, _NEXT, _LAST = 0, 1, 2
 class Supervisor:
     """Starts attempts, watches their ranks, and decides what follows each end. One run, one thread, no sleeping."""
 
-    def __init__(self, job: Job, *, tell: Telling, nursery: Nursery, lease: Lease, inbox: SignalInbox) -> None:
+    def __init__(
+        self, run: RunDir, job: Job, *, tell: Telling, nursery: Nursery, lease: Lease, inbox: SignalInbox
+    ) -> None:
         self.nursery = nursery
         self.keeps_nursery = False
         """The caller forks the ranks of its next run from it too."""
-        self._job, self._run = job, job.run
+        self._job, self._run = job, run
+        self._program = make_program(run, job)
         self._tell, self._lease, self._inbox = tell, lease, inbox
-        history = read_events(job.run.events)
+        history = read_events(run.events)
         self._number = max(_numbers(history, "attempt_started", "attempt"), default=0)
         self._committed = max(_numbers(history, "checkpoint_committed", "step"), default=None)
         self._steps = self._committed or 0
         self._budget = RestartBudget(job.restarts, self._committed, is_total=job.foreign is not None)
         self._stall = StallWatch()
         self._port = PortHold()
-        foreign = ForeignWatch(job.run) if job.foreign is not None else None
-        self._watch_ranks: Watch = foreign or HeartbeatWatch(job.run)
-        self._hangs = HangWatch(job, foreign) if foreign is not None else None
+        foreign = ForeignWatch(run) if job.foreign is not None else None
+        self._watch_ranks: Watch = foreign or HeartbeatWatch(run)
+        self._hangs = HangWatch(run, job, foreign) if foreign is not None else None
         self._stopped = StoppedWatch(job)
         self._restart_at: float | None = None
         self._attempts = 0
@@ -88,10 +94,11 @@ class Supervisor:
         self._next_tick = self._next_renewal = self._next_beats = 0.0
         self._selector = selectors.DefaultSelector()
         self._targets = OutputTargets(
-            merged=AppendFile(job.run.log, tell.gap, job.log_bytes),
+            merged=AppendFile(run.log, tell.gap, self._program.log_bytes),
             on_gap=tell.gap,
             on_lines=self._on_lines,
             on_bar=self._on_bar,
+            log_bytes=self._program.log_bytes,
         )
 
     def supervise(self) -> Outcome:
@@ -182,7 +189,7 @@ class Supervisor:
 
     def _go_on_starting(self, attempt: Attempt) -> None:
         """Order the next ranks, or begin to watch when all are there."""
-        send_orders(self._job, attempt, self.nursery)
+        send_orders(self._program, attempt, self.nursery)
         if not attempt.is_whole and all(rank.pid for rank in attempt.ranks):
             self._on_whole(attempt)
 
@@ -512,8 +519,8 @@ class Supervisor:
         port = self._port.renew() if self._job.foreign is not None else None
         self._next_left_look = 0.0
         self._watch_ranks.begin(self._number)
-        self._attempt = make_attempt(self._job, self._number, self._targets, port)
-        send_orders(self._job, self._attempt, self.nursery)
+        self._attempt = make_attempt(self._run, self._number, self._job.world_size, self._targets, port)
+        send_orders(self._program, self._attempt, self.nursery)
         self._lease.record(self._number)
 
     def _ask_to_stop(self, signum: int) -> None:
@@ -619,7 +626,7 @@ class Supervisor:
                 found = explain_hang(attempt.hang, is_transient=self._job.on_hang == "restart")
             return judge(attempt, reach, stop=self._stop, budget=self._budget, found=found)
         assert isinstance(self._watch_ranks, ForeignWatch)
-        scene = Scene(job=self._job, attempt=attempt, reach=reach, watch=self._watch_ranks)
+        scene = Scene(run=self._run, job=self._job, attempt=attempt, reach=reach, watch=self._watch_ranks)
         return judge_foreign(scene, stop=self._stop, budget=self._budget, found=found)
 
     def _conclude_import(self, traceback: str) -> None:
@@ -681,3 +688,8 @@ class Supervisor:
 
 def _numbers(history: list[Event], kind: str, fact: str) -> list[int]:
     return [event[fact] for event in history if event.get("kind") == kind and isinstance(event.get(fact), int)]
+
+
+def make_program(run: RunDir, job: Job) -> Program:
+    """Return what the ranks of a job are."""
+    return OwnEngine(run, job) if job.foreign is None else LineProgram(run, job, job.foreign)

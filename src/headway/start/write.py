@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from headway.checkpoint import copy_checkpoint
 from headway.config import dump_yaml, redact, redact_words
+from headway.launch import training_job, write_job
 from headway.start.decide import Decision
 from headway.telemetry import EventLog, RunDir, make_lease, new_run_dir, require_record, write_json
 
@@ -80,20 +81,13 @@ def fork_run(run: RunDir, checkpoint: Path) -> RunDir:
 
 def _write_decision(run: RunDir, decision: Decision, command: dict[str, Any]) -> None:
     """Write config, origins, machine, plan, command and the ranks' job."""
-    loaded, plan = decision.loaded, decision.plan.to_json()
+    loaded = decision.loaded
     run.config.write_text(dump_yaml(loaded.config), encoding="utf-8")
     write_json(run.origins, loaded.origins)
     write_json(run.machine, decision.machine.to_json())
-    write_json(run.plan, plan)
+    write_json(run.plan, decision.plan.to_json())
     write_json(run.command, command)
-    job = {
-        "schema": "job/1",
-        "recipe": loaded.config.recipe,
-        "task": loaded.recipe.task,
-        "config": loaded.config.model_dump(mode="json"),
-        "plan": plan,
-    }
-    write_json(run.job, job)
+    write_job(run, training_job(loaded.recipe.task, loaded.config, decision.plan))
 
 
 def _differences(before: object, now: object, key: str = "") -> dict[str, tuple[object, object]]:

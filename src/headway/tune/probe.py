@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from headway.config import LoadedConfig, RunConfig
-from headway.launch import Nursery, Outcome, launch_run
+from headway.launch import Nursery, Outcome, launch_run, training_job, write_job
 from headway.machine import MachineReport
 from headway.planner import Plan
-from headway.telemetry import Beat, RunDir, write_json
+from headway.telemetry import Beat, RunDir
 from headway.tune.record import Ending, Probe, Settings, apply_settings
 from headway.units import duration
 
@@ -103,17 +103,7 @@ class Prober:
         launch = config.launch.model_copy(update={"restarts": 0, "grace_s": 2.0})
         guard = config.guard.model_copy(update={"policy": "stop"})
         config = config.model_copy(update={"launch": launch, "guard": guard})
-        write_json(
-            run.job,
-            {
-                "schema": "job/1",
-                "recipe": self.loaded.config.recipe,
-                "task": self.loaded.recipe.task,
-                "config": config.model_dump(mode="json"),
-                "plan": plan.to_json(),
-                "probe": {**wish, "limit_bytes": self._limit(plan)},
-            },
-        )
+        write_job(run, training_job(self.loaded.recipe.task, config, plan, {**wish, "limit_bytes": self._limit(plan)}))
         watcher = _Watcher(time.monotonic() + limit_s, self.tick)
         outcome = launch_run(run, observer=watcher, nursery=self._ready_nursery(), keeps_nursery=True)
         run.checkpoints.rmdir()

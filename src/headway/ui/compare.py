@@ -61,7 +61,8 @@ def find_siblings(run: RunDir) -> list[RunDir]:
 
 def _settings(run: RunDir) -> dict[str, str]:
     """Return the values of a run's config as text, by dotted key."""
-    flat = flatten(section(read_record(run.job).get("config")))
+    job = read_record(run.job)
+    flat = flatten(section(job.get("config")) or {"launch": section(job.get("launch"))})
     return {
         key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         for key, value in flat.items()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headway.launch import Foreign
+from headway.launch import ForeignLine
 from headway.launch.output import AppendFile, RankOutput
 from headway.redact import hide_known, redact, redact_lines, redact_words
 from headway.telemetry import EventLog, HeartbeatWriter, MetricsWriter, list_rows, new_run_dir
@@ -59,7 +59,9 @@ def test_history_and_job_file_hold_no_secret_but_the_rank_gets_it(tmp_path: Path
     log = EventLog(tmp_path / "events.jsonl")
     log.append("incident", text="bad key canary-0123456789", facts={"x": ["--password", "canary"]}, command=["-p"])
     log.close()
-    foreign = Foreign(argv=("python", "x.py", "--password", "canary"), cwd="/", line="python x.py --password canary")
+    foreign = ForeignLine(
+        argv=("python", "x.py", "--password", "canary"), cwd="/", line="python x.py --password canary"
+    )
     assert "canary" not in (tmp_path / "events.jsonl").read_text() + json.dumps(foreign.to_json())
     assert foreign.argv[-1] == "canary"
 

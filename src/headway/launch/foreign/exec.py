@@ -8,8 +8,9 @@ from pathlib import Path
 from string import Template
 from typing import Any, NoReturn
 
-from headway.launch.foreign.line import COERCED, Foreign, has_given
-from headway.telemetry import RunDir, read_json
+from headway.launch.foreign.line import COERCED, has_given
+from headway.launch.job import read_job
+from headway.telemetry import RunDir
 
 _NOT_OURS = ("TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_ERROR_FILE", "HEADWAY_HOOK_CLAIMED")
 """Left by a launcher or a run around this one; each of them would mislead the rank."""
@@ -17,12 +18,13 @@ _NOT_OURS = ("TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_ERROR_FILE", "HEADWAY
 
 def main(job: dict[str, Any]) -> NoReturn:
     """Replace this process; whatever prevents that is raised, and told by the nursery."""
-    foreign = Foreign.from_json(read_json(RunDir(Path(job["run_dir"])).job)["foreign"])
-    argv = list(job.get("argv") or foreign.argv)
-    if foreign.has_macros:
+    line = read_job(RunDir(Path(job["run_dir"]))).foreign
+    assert line is not None
+    argv = list(job.get("argv") or line.argv)
+    if line.has_macros:
         argv = [argv[0], *(Template(word).safe_substitute(local_rank=job["local_rank"]) for word in argv[1:])]
     environment = _environment()
-    os.chdir(foreign.cwd)
+    os.chdir(line.cwd)
     # What is ignored stays so across an exec. Python ignores the first two, and `yes | head` would never end; a shell
     # ignores the next two in what it starts with `&`, and a stop that we pass on would not be heard; the nursery
     # ignores the last ones.

@@ -44,9 +44,9 @@ Mark = tuple[object, ...]
 class HangWatch:
     """Looks twice a second; a silence is told once."""
 
-    def __init__(self, job: Job, watch: ForeignWatch) -> None:
+    def __init__(self, run: RunDir, job: Job, watch: ForeignWatch) -> None:
         assert job.foreign is not None
-        self._job, self._foreign, self._watch, self._run = job, job.foreign, watch, job.run
+        self._job, self._foreign, self._watch, self._run = job, job.foreign, watch, run
         self._next_look = 0.0
         self._asked_at: float | None = None
         self._told: float | None = None
@@ -115,12 +115,12 @@ class HangWatch:
 
     def _see_work(self, ranks: dict[int, int], now: float) -> None:
         """Note which silent ranks use processor or disk; asked for only where something may be ended."""
-        if self._foreign.on_hang == "wait":
+        if self._job.on_hang == "wait":
             return
         for rank, pid in ranks.items():
             spent = _effort(pid)
             since, before = self._effort.setdefault(rank, (now, spent))
-            if now - since >= min(_WORK_S, self._foreign.hang_s):
+            if now - since >= min(_WORK_S, self._job.hang_s):
                 self._is_at_work[rank] = spent - before >= _WORK or _state(pid) == "D"
                 self._effort[rank] = now, spent
 
@@ -130,7 +130,7 @@ class HangWatch:
         if not living:
             return None
         usual_s = statistics.median(self._step_s) if self._step_s else 0.0
-        limit_s = max(self._foreign.hang_s, _STEPS * usual_s)
+        limit_s = max(self._job.hang_s, _STEPS * usual_s)
         moved = max(self._moved[rank] for rank in living)
         stopped = [self._moved[rank] for rank in living if _state(ranks[rank]) in ("T", "t")]
         if stopped:
@@ -168,10 +168,10 @@ class HangWatch:
             # Nobody waits for anybody: one long silent piece of work on every rank.
             self._told = now
             return None
-        if not hang.is_certain and self._foreign.on_hang != "wait":
+        if not hang.is_certain and self._job.on_hang != "wait":
             # A save, a validation or slow data is not a hang; nothing is ended for it so soon.
             times = _WORK_TIMES if hang.is_at_work else _IDLE_TIMES
-            if quiet_s < times * self._foreign.hang_s:
+            if quiet_s < times * self._job.hang_s:
                 return None
         self._told = now
         return hang

@@ -1,21 +1,21 @@
-"""A line that is not ours: what its ranks are started with. The same names its own launcher would have set."""
+"""A rank of a line that is not ours: it is started with the names that its own launcher would have set."""
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final
 
-from headway.redact import redact, redact_words
+from headway.launch.hook import hook_environment
+from headway.launch.job import ForeignLine, Job, ranks_environ
+from headway.launch.own_engine import rank_call
+from headway.launch.program import RankOrder, Seat
+from headway.telemetry import RunDir
 
-OnHang = Literal["wait", "restart", "stop"]
-Mode = Literal["native", "original"]
-HANG_S: Final = 10.0
 EXEC_ENTRY: Final = "headway.launch.foreign.exec:main"
 COERCED: Final = "LC_CTYPE"
 """Set by Python in its own environment where the locale is C (PEP 538); a program of the user must not inherit it."""
 _GIVEN: Final = Path("/proc/self/environ")
+_LOG_BYTES: Final = 64 << 20
 
 
 def has_given(name: str) -> bool:
@@ -23,107 +23,49 @@ def has_given(name: str) -> bool:
     return any(one.startswith(f"{name}=".encode()) for one in _GIVEN.read_bytes().split(b"\0"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Foreign:
-    """What `job.json` says about a foreign line; values of the environment are never written down."""
+class LineProgram:
+    """Ranks that know nothing of Headway: they print lines, end with an exit code, and may carry the hook."""
 
-    argv: tuple[str, ...]
-    """What a rank executes, or in `original` mode the launcher itself."""
-    cwd: str
-    mode: Mode = "native"
-    launcher: str = "python"
-    """Launcher of the line, one of `adopt.LAUNCHERS`."""
-    is_distributed: bool = False
-    """The ranks are told RANK, WORLD_SIZE and where to meet; a plain `python x.py` is not."""
-    has_macros: bool = False
-    """The arguments are torchrun's: `${local_rank}` in them becomes the number, `$$` a dollar, as torch does it."""
-    run_id: str = "headway"
-    role: str = "default"
-    devices: tuple[str, ...] | None = None
-    """Indexes or UUIDs for CUDA_VISIBLE_DEVICES; empty: no GPU; None: left as it is."""
-    has_hook: bool = True
-    must_train: bool = True
-    """A run that makes an optimizer and never steps it has failed."""
-    on_hang: OnHang = "wait"
-    hang_s: float = HANG_S
-    """Shortest silence that is looked into."""
-    line: str = ""
-    """As it was typed."""
+    log_bytes = _LOG_BYTES
 
-    @property
-    def makes_ranks(self) -> bool:
-        """The one process we start may start its ranks by itself, as launchers do, and Lightning."""
-        return not self.is_distributed
+    def __init__(self, run: RunDir, job: Job, line: ForeignLine) -> None:
+        self._run, self._job, self._line = run, job, line
+        self._environ = ranks_environ(job)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the plain form, as it may be written down: secrets among the arguments are left out."""
-        return {
-            "argv": redact_words(self.argv),
-            "cwd": self.cwd,
-            "mode": self.mode,
-            "launcher": self.launcher,
-            "is_distributed": self.is_distributed,
-            "has_macros": self.has_macros,
-            "run_id": self.run_id,
-            "role": self.role,
-            "devices": None if self.devices is None else list(self.devices),
-            "has_hook": self.has_hook,
-            "must_train": self.must_train,
-            "on_hang": self.on_hang,
-            "hang_s": self.hang_s,
-            "line": redact(self.line),
-        }
+    def order(self, seat: Seat) -> RankOrder:
+        """Return what the rank in this seat is started with."""
+        call = rank_call(self._run, seat)
+        if self._line.has_secrets:
+            # What job.json may not hold travels only in memory; the rank reads the rest there.
+            call["argv"] = list(self._line.argv)
+        return RankOrder(call=call, env=self._env(seat))
 
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Foreign:
-        """Read the plain form."""
-        devices = data["devices"]
-        return cls(
-            **{
-                **data,
-                "argv": tuple(data["argv"]),
-                "devices": None if devices is None else tuple(map(str, devices)),
-            }
-        )
-
-    def environment(self, rank: int, world_size: int, port: int, attempt: int, restarts: int) -> dict[str, str]:
-        """Return what one rank's environment gains."""
-        found = {"HEADWAY_RANK": str(rank)} if self.mode == "native" else {}
-        found["HEADWAY_HOOK_FAMILY"] = "1" if self.makes_ranks else ""
-        if self.devices is not None:
-            found["CUDA_VISIBLE_DEVICES"] = ",".join(self.devices)
-            if self.devices and all(name.isdigit() for name in self.devices):
+    def _env(self, seat: Seat) -> dict[str, str]:
+        line, devices = self._line, self._job.devices
+        found = {"HEADWAY_RANK": str(seat.rank)} if line.mode == "native" else {}
+        found["HEADWAY_HOOK_FAMILY"] = "1" if line.makes_ranks else ""
+        if devices is not None:
+            found["CUDA_VISIBLE_DEVICES"] = ",".join(devices)
+            if devices and all(name.isdigit() for name in devices):
                 # Indexes are the driver's (PCI order), so CUDA must count the same way.
                 found["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
-        if self.is_distributed:
-            elastic = _elastic(rank, world_size, attempt, restarts)
-            found |= _meeting(rank, world_size, port) | elastic
-            found |= {"TORCHELASTIC_RUN_ID": self.run_id, "ROLE_NAME": self.role}
-            # As torchrun does: several ranks on one machine must not each start a thread a core.
-            if world_size > 1 and "OMP_NUM_THREADS" not in os.environ:
+        if line.is_distributed:
+            found |= seat.names() | self._elastic(seat)
+            # As torchrun does: several ranks on one machine must not each start one thread per core.
+            if seat.world_size > 1 and "OMP_NUM_THREADS" not in self._environ:
                 found["OMP_NUM_THREADS"] = "1"
-        return found
+        return found | (hook_environment(self._run.root, seat.attempt, self._environ) if line.has_hook else {})
 
-
-def _meeting(rank: int, world_size: int, port: int) -> dict[str, str]:
-    return {
-        "RANK": str(rank),
-        "LOCAL_RANK": str(rank),
-        "WORLD_SIZE": str(world_size),
-        "LOCAL_WORLD_SIZE": str(world_size),
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-    }
-
-
-def _elastic(rank: int, world_size: int, attempt: int, restarts: int) -> dict[str, str]:
-    """Return what torchrun adds; its agent's store apart, for rank 0 opens a fresh one in every attempt."""
-    return {
-        "GROUP_RANK": "0",
-        "GROUP_WORLD_SIZE": "1",
-        "ROLE_RANK": str(rank),
-        "ROLE_WORLD_SIZE": str(world_size),
-        "TORCHELASTIC_RESTART_COUNT": str(attempt - 1),
-        "TORCHELASTIC_MAX_RESTARTS": str(restarts),
-        "TORCH_NCCL_ASYNC_ERROR_HANDLING": os.environ.get("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"),
-    }
+    def _elastic(self, seat: Seat) -> dict[str, str]:
+        """Return what torchrun adds; its agent's store apart, for rank 0 opens a fresh one in every attempt."""
+        return {
+            "GROUP_RANK": "0",
+            "GROUP_WORLD_SIZE": "1",
+            "ROLE_RANK": str(seat.rank),
+            "ROLE_WORLD_SIZE": str(seat.world_size),
+            "TORCHELASTIC_RESTART_COUNT": str(seat.attempt - 1),
+            "TORCHELASTIC_MAX_RESTARTS": str(self._job.restarts),
+            "TORCH_NCCL_ASYNC_ERROR_HANDLING": self._environ.get("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"),
+            "TORCHELASTIC_RUN_ID": self._line.run_id,
+            "ROLE_NAME": self._line.role,
+        }

@@ -18,7 +18,7 @@ from headway.launch.restarts import RestartBudget
 from headway.launch.verdict import Reach, Stop, Verdict, explain_hang
 from headway.launch.watching import ForeignWatch
 from headway.messages import find_text
-from headway.telemetry import read_beat
+from headway.telemetry import RunDir, read_beat
 
 _WORDS_BYTES: Final = 4096
 """Without a traceback only the very end of the output is evidence."""
@@ -28,6 +28,7 @@ _WORDS_BYTES: Final = 4096
 class Scene:
     """All that is left of an attempt."""
 
+    run: RunDir
     job: Job
     attempt: Attempt
     reach: Reach
@@ -104,8 +105,8 @@ def _fail_finished(scene: Scene, diagnosis: Diagnosis) -> Verdict:
 
 def _judge_hang(scene: Scene, budget: RestartBudget) -> Verdict:
     hang = scene.attempt.hang
-    assert hang is not None and scene.job.foreign is not None
-    diagnosis = explain_hang(hang, is_transient=scene.job.foreign.on_hang == "restart")
+    assert hang is not None
+    diagnosis = explain_hang(hang, is_transient=scene.job.on_hang == "restart")
     view = next((view for view in hang.views if view.rank == hang.rank), hang.views[0])
     process = next((rank for rank in scene.attempt.ranks if rank.rank == hang.rank), scene.attempt.ranks[0])
     cause = _Cause(
@@ -181,7 +182,7 @@ def _has_left(scene: Scene, rank: RankProcess) -> bool:
         return False
     if rank.status.signal != signal.SIGABRT and not (rank.is_stopped_by_us and rank.status.signal == signal.SIGKILL):
         return False
-    beat = read_beat(scene.job.run.heartbeat(rank.rank))
+    beat = read_beat(scene.run.heartbeat(rank.rank))
     return beat is not None and beat.attempt == scene.attempt.number and beat.phase == "ended"
 
 
@@ -189,7 +190,7 @@ def _left_at(scene: Scene, rank: RankProcess) -> float:
     """Return when a rank left without a failure of its own; infinite: it did not."""
     if rank.ended_at is not None:
         return rank.ended_at
-    beat = read_beat(scene.job.run.heartbeat(rank.rank)) if _has_left(scene, rank) else None
+    beat = read_beat(scene.run.heartbeat(rank.rank)) if _has_left(scene, rank) else None
     return beat.monotonic_ns / 1e9 if beat is not None else math.inf
 
 
@@ -203,9 +204,7 @@ def _find_changed(scene: Scene) -> RankProcess | None:
 def _find_told(scene: Scene) -> _Cause | None:
     """Return the first exception that a hooked rank has kept: the original launcher hides which one was first."""
     told = [
-        (rank, error)
-        for rank in scene.job.run.ranks()
-        if (error := read_error(scene.job.run.rank(rank), scene.attempt.number))
+        (rank, error) for rank in scene.run.ranks() if (error := read_error(scene.run.rank(rank), scene.attempt.number))
     ]
     told.sort(key=lambda item: float(item[1].get("monotonic_ns", 0)))
     found = [(rank, error, classify(error, ExitStatus())) for rank, error in told]
@@ -237,7 +236,7 @@ def _classify(rank: RankProcess) -> Diagnosis:
 def _seen_ranks(scene: Scene) -> list[int]:
     assert scene.job.foreign is not None
     is_native = scene.job.foreign.mode == "native"
-    return [rank.rank for rank in scene.attempt.ranks] if is_native else scene.job.run.ranks()
+    return [rank.rank for rank in scene.attempt.ranks] if is_native else scene.run.ranks()
 
 
 def _shown_rank(scene: Scene, rank: RankProcess) -> int | None:

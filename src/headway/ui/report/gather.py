@@ -91,6 +91,7 @@ def gather(run: RunDir) -> Facts:
     """Read a run directory."""
     events = [_typed_event(event) for event in read_events(run.events)]
     job = read_record(run.job)
+    launch = section(job.get("launch"))
     state = run_state(run, events)
     by_rank, weight, redone = _read_ranks(run)
     validations = _last_of_steps([event for event in events if event.get("kind") == "validation"])
@@ -104,8 +105,8 @@ def gather(run: RunDir) -> Facts:
         baselines=_baselines(events, state.best or state.validation),
         redone_steps=redone,
         wall_s=_wall_s(events, by_rank[0]["t"] if 0 in by_rank else ()),
-        plan=_typed_plan(read_record(run.plan) or section(job.get("plan"))),
-        config=flatten(section(job.get("config"))),
+        plan=_typed_plan({**launch, **(read_record(run.plan) or section(job.get("plan")))}),
+        config=flatten(section(job.get("config")) or {"launch": launch}),
         origins=flatten(section(origins.get("origins", origins))),
         machine=_typed_machine(read_record(run.machine)),
         command=read_record(run.command),
