@@ -20,6 +20,7 @@ from reference_pages import render_commands, render_config
 import headway.errors as errors
 import headway.messages as messages
 from headway.messages import LANGUAGES, Language, Text, say
+from headway.task import RECIPES
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 _RECIPES = SOURCE / "recipes"
@@ -71,8 +72,8 @@ _COUNT = {"en": "| stage | codes |", "zh": "| 阶段 | 代码数 |"}
 def read_texts() -> dict[str, Text]:
     """Return every message."""
     texts: dict[str, Text] = {}
-    for module in pkgutil.iter_modules(messages.__path__):
-        texts.update(getattr(importlib.import_module(f"headway.messages.{module.name}"), "TEXTS", {}))
+    for name in [*(module.name for module in pkgutil.iter_modules(messages.__path__)), *RECIPES]:
+        texts.update(getattr(importlib.import_module(messages.find_module(name)), "TEXTS", {}))
     return texts
 
 

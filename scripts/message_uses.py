@@ -44,12 +44,17 @@ class Use:
         return f"{self.file}:{self.line}"
 
 
+def is_texts(path: Path) -> bool:
+    """Say whether a file holds texts: those of a stage, or those of a recipe beside its code."""
+    return path.parent.name == "messages" or path.name == "texts.py"
+
+
 @functools.cache
 def find_uses(stages: frozenset[str], root: Path = SOURCE) -> list[Use]:
     """Return every use of a message of these stages below a folder."""
     uses: list[Use] = []
     for path in sorted(root.rglob("*")):
-        if path.parent.name == "messages" or not path.is_file():
+        if is_texts(path) or not path.is_file():
             continue
         name = path.relative_to(root).as_posix()
         if path.suffix == ".py":
@@ -63,7 +68,7 @@ def literals(root: Path = SOURCE) -> frozenset[str]:
     """Return every text constant of the source and the fixed parts of every f-string: what a family may go on with."""
     found: set[str] = set()
     for path in sorted(root.rglob("*.py")):
-        if path.parent.name != "messages":
+        if not is_texts(path):
             tree = ast.parse(path.read_text(encoding="utf-8"))
             found |= {
                 node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.config import Recipe, Section
+from headway.task import Recipe, Section
 
 
 class TinySection(Section):

@@ -185,17 +185,22 @@ def _run(given: list[str]) -> int:
         return 130
     except OSError as error:
         refusal = refuse_os_error(error)
-        return _fail(refusal) if refusal is not None else _tell_bug()
-    except Exception:  # border: a bug of ours is told as one, with what a report of it needs
-        return _tell_bug()
+        return _fail(refusal) if refusal is not None else _tell_bug(error)
+    except Exception as error:  # border: a bug of ours is told as one, with what a report of it needs
+        return _tell_bug(error)
     return code if isinstance(code, int) else 0
 
 
-def _tell_bug() -> int:
+def _tell_bug(error: Exception) -> int:
     import traceback  # 10 ms that only a bug has to pay
+
+    from headway.task import locate_in_recipe
 
     with contextlib.suppress(OSError, ReaderGone):
         traceback.print_exc()
+    if place := locate_in_recipe(error):
+        facts = {"file": place[0], "line": place[1], "type": type(error).__name__, "text": error}
+        return _fail(UsageError("recipes/code-failed", **facts))
     return _fail(HeadwayError("cli/bug", version=__version__))
 
 

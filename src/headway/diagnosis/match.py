@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from headway.diagnosis.record import Diagnosis, ExitStatus
@@ -105,7 +105,11 @@ def _from_report(report: Mapping[str, Any]) -> Diagnosis:
         # Errno 11 also means a lock that is taken; only from a fork is it the limit on processes.
         said = f"fork: {said}"
     facts = {"type": kind, "text": _first_line(text)}
-    return _match(said, said, facts) or _found("python-exception", facts=facts, evidence=_first_line(said))
+    found = _match(said, said, facts) or _found("python-exception", facts=facts, evidence=_first_line(said))
+    if found.kind != "python-exception" or not report.get("recipe_file"):
+        return found
+    place = {"file": report["recipe_file"], "line": report.get("recipe_line")}
+    return replace(found, code="diagnose/recipe-exception", facts={**facts, **place})
 
 
 def _from_signal(status: ExitStatus, log_tail: bytes) -> Diagnosis:

@@ -9,6 +9,7 @@ import traceback
 from typing import Any
 
 from headway.errors import HeadwayError
+from headway.task import locate_in_recipe
 
 
 class Reporter:
@@ -36,6 +37,8 @@ class Reporter:
             message["code"] = error.code
             message["facts"] = {key: str(value) for key, value in error.facts.items()}
             message["exit_code"] = error.exit_code
+        elif place := locate_in_recipe(error):
+            message["recipe_file"], message["recipe_line"] = place
         self._send(message)
 
     def finished(self, state: str, step: int) -> None:

@@ -1,16 +1,31 @@
 """Every sentence a person reads, by code, in Chinese and English.
 
 A code is `stage/what`; its texts live in `messages/<stage>.py`, both languages side by side, so that a change
-to one is seen beside the other. Placeholders are `{name}`; a test compares them between the languages.
+to one is seen beside the other. Placeholders are `{name}`; a test compares them between the languages. A recipe's
+texts are `texts.py` in its own folder, under the recipe's name; the registry of recipes says where that is.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Literal
 
-__all__ = ["LANGUAGES", "Language", "Text", "find_text", "follow_language", "hint", "language", "say", "set_language"]
+__all__ = [
+    "LANGUAGES",
+    "Language",
+    "Text",
+    "add_texts",
+    "find_module",
+    "find_text",
+    "follow_language",
+    "hint",
+    "language",
+    "say",
+    "set_language",
+]
 
 Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
@@ -28,6 +43,8 @@ class Text:
 
 _current: list[Language] = ["en"]
 _is_chosen = [False]
+_added: dict[str, str] = {}
+"""Recipe to the module of its texts."""
 
 
 def set_language(lang: Language, *, is_chosen: bool = False) -> None:
@@ -50,10 +67,27 @@ def language() -> Language:
     return _current[0]
 
 
+def add_texts(recipe: str, module: str) -> None:
+    """Say which module holds the texts of a recipe; it is imported when one of them is asked for."""
+    _added[recipe] = module
+
+
+def find_module(stage: str) -> str:
+    """Return the name of the module that holds the texts of a stage or recipe."""
+    if _is_stage(stage):
+        return f"headway.messages.{stage}"
+    # The second is of a built-in recipe that nobody has looked up here: `report` reads a run another process made.
+    return _added.get(stage, f"headway.recipes.{stage}.texts")
+
+
+@functools.cache
+def _is_stage(stage: str) -> bool:
+    return find_spec(f"headway.messages.{stage}") is not None
+
+
 def find_text(code: str) -> Text:
     """Return both texts of a code."""
-    stage = code.partition("/")[0]
-    texts: dict[str, Text] = importlib.import_module(f"headway.messages.{stage}").TEXTS
+    texts: dict[str, Text] = importlib.import_module(find_module(code.partition("/")[0])).TEXTS
     return texts[code]
 
 

@@ -79,6 +79,12 @@ TEXTS: dict[str, Text] = {
         en_hint="the same step would fail again, so nothing was retried; repair it, then headway resume",
         zh_hint="同一步重试仍会失败，所以没有重试；修复后运行 headway resume",
     ),
+    "diagnose/recipe-exception": Text(
+        en="{type}: {text}, in the recipe's code at {file}, line {line}",
+        zh="{type}：{text}，出自配方代码 {file} 第 {line} 行",
+        en_hint="the same step would fail again, so nothing was retried; correct that line, then headway resume",
+        zh_hint="同一步重试仍会失败，所以没有重试；改好这一行后运行 headway resume",
+    ),
     "diagnose/killed": Text(
         en="killed from outside ({signal})",
         zh="被外部终止（{signal}）",

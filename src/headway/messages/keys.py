@@ -1,12 +1,13 @@
 """What each key of the config is, in Chinese. The English is the string below the field, said there and only there.
 
-A recipe's own keys are `KEYS` in its messages. A test asks for every key of every built-in recipe.
+A recipe's own keys are `KEYS` in its texts. A test asks for every key of every built-in recipe.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
+
+from headway.messages import find_module
 
 CHINESE: dict[str, str] = {
     "recipe": "内置配方的名字，或含有 preset.py 和 task.py 的目录。",
@@ -92,7 +93,8 @@ def describe_key(key: str, recipe: str) -> str | None:
     """Return what a key is, or None for a key of a recipe that has no Chinese."""
     if key in CHINESE:
         return CHINESE[key]
-    if find_spec(f"headway.messages.{recipe}") is None:
+    try:
+        own: dict[str, str] = vars(import_module(find_module(recipe))).get("KEYS", {})
+    except ModuleNotFoundError:
         return None
-    own: dict[str, str] = vars(import_module(f"headway.messages.{recipe}")).get("KEYS", {})
     return own.get(key)

@@ -5,6 +5,12 @@ from __future__ import annotations
 from headway.messages import Text
 
 TEXTS: dict[str, Text] = {
+    "recipes/code-failed": Text(
+        en="the recipe's code failed at {file}, line {line}: {type}: {text}",
+        zh="配方代码 {file} 第 {line} 行出错：{type}：{text}",
+        en_hint="correct that line; the traceback above shows how it was reached",
+        zh_hint="改正这一行；上面的调用栈显示了它是怎样被调用的",
+    ),
     "recipes/no-guide": Text(
         en="there is no guide project for {name}; there is one for {known}",
         zh="没有 {name} 的指南项目；可用的有：{known}",

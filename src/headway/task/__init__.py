@@ -21,7 +21,7 @@ from headway.config import (
 from headway.task.contract import Batch, Data, Ids, Loss, ParamGroup, Prediction, Task, to_device
 from headway.task.parameters import hash_frozen, make_groups, refuse_other_optimizer
 from headway.task.prepared_data import hold, install, lock, sync, sync_tree
-from headway.task.registry import RECIPES, find_recipe
+from headway.task.registry import RECIPES, find_recipe, locate_in_recipe
 from headway.task.seal import is_sealed, look_at_all, look_quickly
 
 __all__ = [
@@ -49,6 +49,7 @@ __all__ = [
     "hold",
     "install",
     "is_sealed",
+    "locate_in_recipe",
     "lock",
     "look_at_all",
     "look_quickly",

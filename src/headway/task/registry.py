@@ -21,6 +21,7 @@ from pathlib import Path
 
 from headway.config import Recipe
 from headway.errors import UsageError
+from headway.messages import add_texts
 
 RECIPES: Mapping[str, str] = {
     "atlas": "headway.recipes.atlas.preset",
@@ -31,11 +32,15 @@ RECIPES: Mapping[str, str] = {
 }
 """Built-in name to the module that holds its `RECIPE`."""
 
+_PREFIX = "headway_recipe_"
+"""Beginning of the package name that a folder of one's own gets."""
+
 
 def find_recipe(name_or_folder: str) -> Recipe:
     """Return the recipe of a built-in name or of a folder."""
     module = RECIPES.get(name_or_folder)
     if module is not None:
+        add_texts(name_or_folder, f"{module.rpartition('.')[0]}.texts")
         found = importlib.import_module(module)
         recipe: Recipe = found.RECIPE
         return replace(recipe, folder=Path(str(found.__file__)).parent)
@@ -47,6 +52,22 @@ def find_recipe(name_or_folder: str) -> Recipe:
     if not near:
         raise UsageError("recipes/unknown", name=name_or_folder, known=known)
     raise UsageError("recipes/unknown-near", name=name_or_folder, known=known, near=near[0])
+
+
+def locate_in_recipe(error: BaseException) -> tuple[str, int] | None:
+    """Return the file and line of recipe code that an exception came out of; None: it is not a recipe's.
+
+    What the recipe's line called in torch or elsewhere belongs to it; what it called in Headway does not.
+    """
+    found, trace = None, error.__traceback__
+    while trace is not None:
+        module = str(trace.tb_frame.f_globals.get("__name__"))
+        if module.startswith(("headway.recipes.", _PREFIX)):
+            found = trace.tb_frame.f_code.co_filename, trace.tb_lineno
+        elif module.startswith("headway."):
+            found = None
+        trace = trace.tb_next
+    return found
 
 
 def _load_folder(folder: Path) -> Recipe:
@@ -61,6 +82,8 @@ def _load_folder(folder: Path) -> Recipe:
     recipe = vars(module).get("RECIPE")
     if not isinstance(recipe, Recipe):
         raise UsageError("recipes/no-record", file=preset, kind=type(recipe).__name__)
+    if (folder / "texts.py").is_file():
+        add_texts(recipe.name, f"{package}.texts")
     prepare = f"{package}.{recipe.prepare}" if _is_own(folder, recipe.prepare) else recipe.prepare
     # A fresh process does not know the package yet, so its modules cannot be preloaded by name.
     preload = tuple(name for name in recipe.preload if not _is_own(folder, name))
@@ -75,7 +98,7 @@ def _is_own(folder: Path, module: str | None) -> bool:
 def _make_package(folder: Path) -> str:
     """Make the folder importable under a name of its own, once a process; two folders of one name do not meet."""
     stem = re.sub(r"\W", "_", folder.name)
-    name = f"headway_recipe_{stem}_{hashlib.sha256(os.fsencode(folder)).hexdigest()[:8]}"
+    name = f"{_PREFIX}{stem}_{hashlib.sha256(os.fsencode(folder)).hexdigest()[:8]}"
     if name in sys.modules:
         return name
     first = folder / "__init__.py"

@@ -6,6 +6,7 @@ import string
 import pytest
 
 from headway.diagnosis import ExitStatus, classify, settle_illegal
+from headway.messages import say
 from headway.messages.diagnose import TEXTS
 from headway.messages.launch import TEXTS as LAUNCH_TEXTS
 
@@ -60,6 +61,15 @@ def test_a_headway_error_keeps_its_code_and_facts():
 def test_a_code_nobody_knows_is_an_ordinary_exception():
     found = classify(error("TrainError", "x", code="nowhere/at-all"), ExitStatus(code=1))
     assert found.kind == "python-exception"
+
+
+def test_an_exception_in_a_recipe_names_its_file_and_line():
+    report = error("ValueError", "bad shape") | {"recipe_file": "mine/task.py", "recipe_line": 7}
+    found = classify(report, ExitStatus(code=1))
+    assert (found.kind, found.code) == ("python-exception", "diagnose/recipe-exception")
+    assert say(found.code, "en", **found.facts) == "ValueError: bad shape, in the recipe's code at mine/task.py, line 7"
+    report = error("RuntimeError", "CUDA out of memory") | {"recipe_file": "mine/task.py", "recipe_line": 7}
+    assert classify(report, ExitStatus(code=1)).code == "diagnose/device-out-of-memory"
 
 
 def test_signals_are_told_apart():

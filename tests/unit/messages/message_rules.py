@@ -11,7 +11,8 @@ from string import Formatter
 from message_uses import Use
 
 import headway.messages as messages
-from headway.messages import Text
+from headway.messages import Text, find_module
+from headway.task import RECIPES
 
 Catalogue = Mapping[str, Mapping[str, Text]]
 
@@ -52,7 +53,7 @@ _DOUBLE = re.compile(rf"[{_FULL}] |[{_CJK}] +[{_CJK}{_FULL}]")
 def load_catalogue() -> dict[str, dict[str, Text]]:
     """Return the texts of every stage."""
     names = [module.name for module in pkgutil.iter_modules(messages.__path__) if module.name != "keys"]
-    return {name: importlib.import_module(f"headway.messages.{name}").TEXTS for name in names}
+    return {name: importlib.import_module(find_module(name)).TEXTS for name in [*names, *RECIPES]}
 
 
 def all_texts(catalogue: Catalogue) -> dict[str, Text]:
@@ -80,7 +81,7 @@ def check_shape(catalogue: Catalogue) -> Iterator[str]:
     for stage, texts in catalogue.items():
         for code, text in texts.items():
             if not re.fullmatch(rf"{stage}/[a-z0-9][a-z0-9.-]*", code):
-                yield f"{code}: a code of messages/{stage}.py is {stage}/what"
+                yield f"{code}: a code of {find_module(stage)} is {stage}/what"
             if not text.en.strip() or not text.zh.strip():
                 yield f"{code}: a text is empty"
             if bool(text.en_hint) != bool(text.zh_hint):

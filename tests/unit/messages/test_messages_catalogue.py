@@ -107,7 +107,7 @@ GOOD = Text(en="{num} files are gone", zh="少了 {num} 个文件", en_hint="typ
 @pytest.mark.parametrize(
     ("check", "code", "text", "said"),
     [
-        (check_shape, "b/x", GOOD, "a code of messages/a.py is a/what"),
+        (check_shape, "b/x", GOOD, "a code of headway.recipes.a.texts is a/what"),
         (check_shape, "a/x", Text(en="gone", zh=" "), "a text is empty"),
         (check_shape, "a/x", Text(en="gone", zh="没了", en_hint="type: ls"), "one language only"),
         (check_shape, "a/x", Text(en="{a} gone", zh="{b} 没了"), "the facts differ"),

@@ -9,14 +9,14 @@ import pytest
 from message_rules import check_chinese
 
 from headway.config import RunConfig, explain
-from headway.messages import Text
+from headway.messages import Text, find_module
 from headway.messages.keys import CHINESE, describe_key
 from headway.task import RECIPES, find_recipe
 
 
 def own_keys():
     """Return the described keys of each recipe."""
-    return {name: vars(import_module(f"headway.messages.{name}")).get("KEYS", {}) for name in RECIPES}
+    return {name: vars(import_module(find_module(name))).get("KEYS", {}) for name in RECIPES}
 
 
 def keys_below(key, recipe):

@@ -1,14 +1,16 @@
 import importlib
+import subprocess
 import sys
 
 import pytest
 
+from headway.cli.main import main
 from headway.errors import UsageError
-from headway.messages import find_text
-from headway.task import RECIPES, find_recipe
+from headway.messages import find_text, say
+from headway.task import RECIPES, find_recipe, locate_in_recipe
 
 _PRESET = """
-from headway.config import Recipe, Section
+from headway.task import Recipe, Section
 from .sizes import WIDTH
 
 class OwnSection(Section):
@@ -98,3 +100,44 @@ def test_a_folder_without_a_task_is_refused_by_the_missing_file(tmp_path):
 def test_ignored_keys_give_reasons_that_exist():
     reasons = {code for name in RECIPES for code in find_recipe(name).ignored.values()}
     assert reasons and all(find_text(code).zh for code in reasons)
+
+
+_TEXTS = """
+from headway.messages import Text
+
+TEXTS = {"own/hello": Text(en="hello from the folder", zh="来自目录的问候")}
+"""
+
+
+def test_the_texts_of_a_folder_are_known_when_it_is_found(tmp_path):
+    folder = _write_folder(tmp_path / "own")
+    (folder / "texts.py").write_text(_TEXTS)
+    find_recipe(str(folder))
+    assert (say("own/hello", "en"), say("own/hello", "zh")) == ("hello from the folder", "来自目录的问候")
+
+
+def test_the_texts_of_a_built_in_recipe_are_there_without_looking_it_up():
+    code = "from headway.messages import say; print(say('rdt/heads', 'en', width=5, heads=2))"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert said.stdout.strip() == "a width of 5 does not divide into 2 heads"
+
+
+def test_an_exception_is_the_recipes_where_its_own_line_is_the_last_of_ours(tmp_path):
+    folder = _write_folder(tmp_path / "own")
+    (folder / "task.py").write_text("import json\n\ndef make_task(config):\n    return json.loads(config)\n")
+    with pytest.raises(ValueError) as raised:
+        importlib.import_module(find_recipe(str(folder)).task).make_task("{")
+    assert locate_in_recipe(raised.value) == (str(folder / "task.py"), 4)
+    with pytest.raises(UsageError) as ours:
+        find_recipe("no such recipe")
+    assert locate_in_recipe(ours.value) is None
+
+
+def test_a_recipes_own_fault_is_never_called_a_bug_of_headway(tmp_path, capfd):
+    preset = _PRESET.replace("prepare=", "train_samples=lambda section: [][section.width], prepare=")
+    folder = _write_folder(tmp_path / "own", preset)
+    with pytest.raises(SystemExit, match="2"):
+        main(["plan", str(folder), "parallel.gpus=0", "--no-trace", "--lang", "en"])
+    said = capfd.readouterr().err
+    assert "cli/bug" not in said
+    assert f"the recipe's code failed at {folder / 'preset.py'}, line 8: IndexError" in said
