@@ -17,13 +17,14 @@ import argparse
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -69,6 +70,8 @@ ELASTIC = (
 )
 """Where ranks meet and report, and what the agent listens to, is the supervisor's: another value, or none."""
 LINE_S = 180.0
+_TIMES = re.compile(r"(?m)^(?:real|user|sys)\s[\d.ms]+$|^[\d.]+user .*$|^\d+inputs.*$")
+"""What `time` has measured; no two runs agree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,9 @@ class World:
         own = {name for name in names if shutil.which(name, path="/usr/bin:/bin") is None or name.startswith("python")}
         (root / "bin").mkdir()
         probe = PROBE.format(python=os.path.realpath(sys.executable), record=self.record)
-        for name in sorted(own - {"env", "./tool.py"} | {"numactl"}):
+        bashs = {"env", "exec", "time", "command", "builtin"}
+        plain = {name for name in own - bashs if re.fullmatch(r"[\w.-]+", name)}
+        for name in sorted(plain | {"numactl"}):
             (root / "bin" / name).write_text(probe)
             (root / "bin" / name).chmod(0o755)
         self.probe = probe
@@ -129,13 +134,15 @@ class World:
         (self.work / "tools" / "dist_train.sh").write_text(SCRIPT)
         (self.work / "tool.py").write_text(self.probe)
         (self.work / "tool.py").chmod(0o755)
+        (self.work / "数据" / "我的 程序.py").write_text(self.probe)
+        (self.work / "数据" / "我的 程序.py").chmod(0o755)
         (self.side / "stdin").write_text("typed\n")
 
     def look(self, code: int) -> Seen:
         """Return what was done since it was made."""
         text = self.record.read_text() if self.record.exists() else ""
         files = {
-            str(path.relative_to(self.work)): path.read_text(errors="surrogateescape")
+            str(path.relative_to(self.work)): _TIMES.sub("", path.read_text(errors="surrogateescape"))
             for path in sorted(self.work.rglob("*"))
             if path.is_file()
         }
@@ -155,6 +162,7 @@ def _plain(seen: dict[str, Any]) -> str:
 def by_bash(world: World, line: Line) -> Seen:
     """Run a line as bash does."""
     world.fresh()
+    environ = {**world.environ, **line.surroundings}
     # Headway waits for what was put in the background, and says so.
     command = ["bash", "-c", f"{line.text}\nwait $!" if _is_behind(line) else line.text]
     if line.mode == "script":
@@ -163,7 +171,7 @@ def by_bash(world: World, line: Line) -> Seen:
     with open(world.side / "stdin", "rb") as stdin:
         # What a line starts in the background must not hold our pipes.
         done = subprocess.run(
-            command, cwd=world.work, env=world.environ, stdin=stdin, capture_output=True, timeout=LINE_S, check=False
+            command, cwd=world.work, env=environ, stdin=stdin, capture_output=True, timeout=LINE_S, check=False
         )
     return world.look(done.returncode if done.returncode >= 0 else 128 - done.returncode)
 
@@ -187,11 +195,11 @@ def _words_of(world: World, line: Line) -> tuple[str, ...]:
 
 
 @contextlib.contextmanager
-def _as_started(world: World) -> Iterator[None]:
+def _as_started(world: World, surroundings: Mapping[str, str]) -> Iterator[None]:
     """Be, for a moment, in the line's folder with the line's environment and nothing else."""
     before, place = dict(os.environ), os.getcwd()
     os.environ.clear()
-    os.environ.update(world.environ)
+    os.environ.update({**world.environ, **surroundings})
     os.chdir(world.work)
     try:
         yield
@@ -209,7 +217,7 @@ def by_decision(world: World, line: Line) -> Seen:
     """
     world.fresh()
     words = _words_of(world, line)
-    with _as_started(world):
+    with _as_started(world, line.surroundings):
         code = run_decided(world, words)
     return world.look(code)
 
@@ -274,9 +282,10 @@ def by_command(world: World, line: Line) -> Seen:
     words = _words_of(world, line)
     runs = world.side / "runs"
     command = [sys.executable, "-m", "headway", "run", "--out", str(runs), *words]
+    environ = {**world.environ, **line.surroundings}
     with open(world.side / "stdin", "rb") as stdin:
         done = subprocess.run(
-            command, cwd=world.work, env=world.environ, stdin=stdin, capture_output=True, timeout=LINE_S, check=False
+            command, cwd=world.work, env=environ, stdin=stdin, capture_output=True, timeout=LINE_S, check=False
         )
     if not runs.exists() and done.returncode == 2 and b"error" in done.stderr:
         raise HeadwayError("cli/bug", version=done.stderr.decode("utf-8", "replace")[:200])
@@ -309,13 +318,13 @@ def _is_behind(line: Line) -> bool:
 
 
 def _without_level(programs: list[str], line: Line) -> list[str]:
-    """Leave out how deep the shells are where the words came from a shell of the user's, or bash made one for `&`."""
+    """Leave out what a shell sets for its programs where the user's own has made the words, or bash one for `&`."""
     if line.mode != "words" and not _is_behind(line):
         return programs
     kept = [json.loads(one) for one in programs]
     for one in kept:
-        one["environ"].pop("SHLVL", None)
-        one["environ"].pop("_", None)
+        for name in ("SHLVL", "_", "SHELLOPTS", "BASHOPTS", "IFS", "PS4"):
+            one["environ"].pop(name, None)
         if _is_behind(line):  # bash gives it no input, since a terminal could not be shared
             one.pop("stdin", None)
     return sorted(json.dumps(one, sort_keys=True, ensure_ascii=False) for one in kept)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from random import Random
 
 LAUNCHERS = (
@@ -44,7 +45,29 @@ LAUNCHERS = (
     "sh x.sh",
     "bash tools/dist_train.sh cfg.py 2",
     "uv run x.py",
+    "uv run --with torch python -m pkg.train",
     "conda run -n env python x.py",
+    "conda run --no-capture-output -n env torchrun --nproc_per_node=2 x.py",
+    "micromamba run -n env python x.py",
+    "poetry run python x.py",
+    "pipenv run torchrun x.py",
+    "pixi run train",
+    "apptainer exec --nv img.sif python x.py",
+    "docker run --rm -e LR img python x.py",
+    "nsys profile -o prof python x.py",
+    "py-spy record -o p.svg -- python x.py",
+    "coverage run -m pkg.train",
+    "tune run --nproc_per_node 2 lora --config c.yaml",
+    "axolotl train c.yaml",
+    "ds --num_gpus 2 x.py",
+    "xvfb-run -a python x.py",
+    "python -X dev -u x.py",
+    "python -W error::UserWarning -OO x.py",
+    "python -B -I -m pkg.train",
+    "python -",
+    "python -c 'import os\nprint(1)'",
+    "$PWD/tool.py",
+    "'数据/我的 程序.py'",
 )
 WRAPPERS = (
     *("env -C sub", "env -u X", "env -u X -u LR", "env Q=1 W='a b'", "env -i P=1", "env --"),
@@ -59,6 +82,16 @@ WRAPPERS = (
         "timeout -s INT 60",
     ),
     *("taskset -c 0", "numactl --cpunodebind=0 --membind=0", "setsid -w", "command", "exec", "time", "ionice -c3"),
+    *("taskset 0x1", "taskset --cpu-list 0", "chrt -b 0", "prlimit --nofile=512", "setarch -R", "flock lock.file"),
+    *(
+        "timeout --foreground 60",
+        "timeout --preserve-status -k 5 1m",
+        "nice --adjustment=3",
+        "nice -5",
+        "ionice -c2 -n7",
+    ),
+    *("env --chdir=sub", "env -u X -C sub", "env -", "env -S 'A=1 B=\"x y\"'", "nohup nice -n 5 stdbuf -oL", "time -p"),
+    *("exec -a other", "exec -c", "command -p", "builtin exec", "sudo -E", "xargs -a in.txt"),
 )
 LITERALS = (
     *(
@@ -78,6 +111,7 @@ LITERALS = (
         "x:y",
         "^a",
     ),
+    *("--a.b=c", "key:=1", "~nobody", "a\\:b", "=x", "-1", "--no-x", "--x=", "%s", "\\t", "a'b'", "[0]", "?", "x[0]=1"),
     *("数据", "--提示=你好", "“助手”", "It’s", "！", "模型/路径", "日本語", "é"),
 )
 QUOTED = (
@@ -136,6 +170,38 @@ QUOTED = (
         '"\\\\"',
     ),
     "'{\"a\": [1, 2]}'",
+    *(
+        "'数据/我的 文件.txt'",
+        '"数据/我的 文件.txt"',
+        "'a\\b'",
+        "'--x=\"y z\"'",
+        "$'\\x01\\xff\\x7f'",
+        "$'\\e[31m'",
+        "'!!'",
+        '"!x"',
+    ),
+    *(
+        "'" + "长" * 3000 + "'",
+        "'" + "x" * 20000 + "'",
+        '"${SPACED:-"q r"}"',
+        "\"$(printf 'a b')\"",
+        '"${ARR[@]}"',
+        '"$@"',
+        '"$*"',
+    ),
+    *(
+        '$"hi"',
+        "''\"\"''",
+        '"a\\\nb"',
+        "'a\\\nb'",
+        '"\\`x\\`"',
+        "'%d'",
+        "'\u200b'",
+        "'　'",
+        "'\xa0x'",
+        "'a\x0bb'",
+        "'a\fb'",
+    ),
     '"{\\"a\\": $LR}"',
 )
 EXPANDED = (
@@ -214,6 +280,42 @@ EXPANDED = (
         "$0",
         "$RANDOMX",
     ),
+    *("{a..e..2}", "{01..03}", "{a,}", "{,b}", "{a,{b,c}}", "a{1..2}b{x,y}", "{1..$GPUS}", "\\{a,b}", "{a\\,b,c}"),
+    *(
+        "${LR@Q}",
+        "${SPACED@U}",
+        "${NOPE+set}",
+        "${LR:+a b}",
+        "${SPACED#* }",
+        "${SPACED//b/ q }",
+        "${SPACED,,}",
+        "${LR:1}",
+    ),
+    *("${SPACED:2:3}", "${SPACED: -1}", "${NOPE:-*.txt}", "${NOPE:-~}", "${NOPE:-'a b'}", '${NOPE:-"a b"}', "${!GPU*}"),
+    *(
+        "$((LR2=3))",
+        "$((GPUS<<1))",
+        "$((16#ff))",
+        "$((GPUS?1:2))",
+        "$(<in.txt)",
+        "$(cat < in.txt | tail -1)",
+        "`echo \\`echo n\\``",
+    ),
+    *("$-", "$*", "${@}", "${#}", "${1:-one}", "${*:-all}", "$UID", "$HOSTNAME", "$OSTYPE", "$IFS", "${IFS}x", "$PATH"),
+    *(
+        "~+",
+        "~-",
+        "~/*.x",
+        "[!a]*.txt",
+        "[[:alpha:]].txt",
+        "*/",
+        "./*.txt",
+        "?.txt",
+        "c\\ d.txt",
+        "*\\ d.txt",
+        "数*",
+        ".[a-z]*",
+    ),
     *(
         "--lr=${LR:-0.1}",
         "--path=$HOME/d",
@@ -250,6 +352,33 @@ ASSIGNMENTS = (
         "X+=more",
         "N={1,2}",
     ),
+    *(
+        "PATH=$PWD/../bin:$PATH",
+        "IFS=:",
+        "LC_ALL=C.UTF-8",
+        "LANG=zh_CN.GBK",
+        "PYTHONUNBUFFERED=1",
+        "NO_COLOR=1",
+        "RANK=0",
+    ),
+    *(
+        "FORCE_COLOR=1",
+        "P=$'a\\nb'",
+        "SHLVL=5",
+        "BASH_ENV=x.sh",
+        "POSIXLY_CORRECT=1",
+        "CUDA_VISIBLE_DEVICES=",
+        "WORLD_SIZE=4",
+    ),
+    *(
+        "PYTHONWARNINGS=ignore",
+        "MASTER_PORT=29500",
+        "R='数据 集'",
+        "S=$'\\xff'",
+        "T=${LR}${GPUS}",
+        "U=`echo u`",
+        "V=$(<in.txt)",
+    ),
     *("PYTHONPATH=.:$PYTHONPATH", "TOKENIZERS_PARALLELISM=false", "PET_NPROC_PER_NODE=2", "PET_NNODES=2", 'O="<s>"'),
 )
 REDIRECTS = (
@@ -266,7 +395,40 @@ REDIRECTS = (
         "3> t.txt",
     ),
     '> "log $LR.txt"',
+    *(
+        "<&-",
+        ">&-",
+        "2>&-",
+        "< /dev/null",
+        "2>&1 > out.txt",
+        "3<&0 < in.txt",
+        "> '数据/输 出.txt'",
+        "> ~/home.txt",
+        "&>> a.txt",
+    ),
+    *("1>&2", "2>&1", "> out-$((1+1)).txt", "{fd}> n.txt", "<> a.txt", "> $NOPE", "> none/out.txt", "< missing.txt"),
 )
+
+SURROUNDINGS: tuple[dict[str, str], ...] = (
+    {"BASH_FUNC_helper%%": '() {  python helper.py "$@"\n}'},
+    {"BASH_FUNC_python%%": '() {  command python wrapped.py "$@"\n}'},
+    {"a.b": "dotted", "x-y": "dashed", "1N": "digit"},
+    {"TWO": "first\nsecond", "TAIL": "x\n"},
+    {"RAW": "\udcff\udcfe"},
+    {"IFS": ",", "POSIXLY_CORRECT": "1"},
+    {"SHELLOPTS": "braceexpand:hashall:interactive-comments:noglob"},
+    {"SHELLOPTS": "braceexpand:errexit:hashall:interactive-comments:nounset"},
+    {"BASHOPTS": "checkwinsize:cmdhist:complete_fullquote:extglob:nullglob"},
+    {"LC_ALL": "C"},
+    {"LANG": "zh_CN.GBK", "LANGUAGE": "zh"},
+    {"NO_COLOR": "1", "CLICOLOR_FORCE": "1"},
+    {"PYTHONPATH": "/elsewhere", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONIOENCODING": "latin-1"},
+    {"RANK": "0", "WORLD_SIZE": "1", "SLURM_PROCID": "0", "SLURM_JOB_ID": "7"},
+    {"ENV": "x.sh", "CDPATH": "sub", "GLOBIGNORE": "b.txt", "PS4": "$(echo trouble)"},
+    {"EMPTY2": "", "_": "/usr/bin/env", "OLDPWD": "/"},
+    {"COLUMNS": "20", "LINES": "5", "TMPDIR": "/nowhere"},
+)
+"""Environments in which a line may find itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,10 +440,17 @@ class Line:
     text: str
     words: tuple[str, ...] = ()
     kind: str = ""
+    surroundings: Mapping[str, str] = field(default_factory=dict)
+    """Variables beside the usual ones."""
 
 
 def make_line(random: Random) -> Line:
     """Return one line."""
+    line = _make_line(random)
+    return replace(line, surroundings=random.choice(SURROUNDINGS)) if random.random() < 0.2 else line
+
+
+def _make_line(random: Random) -> Line:
     mode = random.choices(("text", "words", "script", "clean"), (56, 24, 14, 6))[0]
     if mode == "words":
         return _words(random)
@@ -312,7 +481,8 @@ def _words(random: Random) -> Line:
     pool = (*LITERALS, *QUOTED, *EXPANDED)
     words += [random.choice(pool) for _ in range(random.randint(0, 6))]
     words += [f"--exit={random.choice((1, 3, 77))}"] if random.random() < 0.15 else []
-    heads = [f"{one[:2]}{shlex.quote(one[2:])}" for one in words if one.startswith(("A=", "B=", "C="))]
+    front = itertools.takewhile(lambda one: one.startswith(("A=", "B=", "C=")), words)
+    heads = [f"{one[:2]}{shlex.quote(one[2:])}" for one in front]
     text = " ".join([*heads, shlex.join(words[len(heads) :])])
     return Line("words", text, tuple(words), "words")
 
@@ -427,5 +597,91 @@ def _compound(random: Random) -> str:
         "exit 7",
         "python x.py \\\n  --a $LR \\\n  # stop\n",
         "coproc { cat; }; python x.py; exec {COPROC[1]}>&-",
+        *_habits(random, one, two),
     )
     return random.choice(forms)
+
+
+def _habits(random: Random, one: str, two: str) -> tuple[str, ...]:
+    """Return what people bring along: from scripts with all safety catches on, from zsh and fish, from other tools."""
+    quoted = random.choice(QUOTED)
+    return (
+        f"set -euo pipefail\n{two}\npython after.py",
+        "set -o pipefail; python x.py --exit=3 | cat > piped.txt",
+        f'export -f f 2>/dev/null; f() {{ python x.py "$@"; }}; export -f f; bash -c \'f "$1" $LR\' _ {quoted}',
+        f"helper {quoted} || python x.py no-helper",
+        'IFS=,; V=a,b,,c; python x.py $V "$V"',
+        "IFS=$'\\n'; python x.py $(printf 'a b\\nc d\\n')",
+        f"exec {two}",
+        f"exec > out.txt 2>&1\n{two}",
+        'exec 3< in.txt; read -r -u 3 first; python x.py "$first" <&3',
+        "python x.py a b |& tee log.txt",
+        "python x.py 2>&1 | tee -a a.txt; exit ${PIPESTATUS[0]}",
+        "python - a b <<'E'\nimport sys\nE",
+        "cat x.sh | bash -s -- 'a b' c",
+        "bash -s 'a b' < x.sh",
+        "bash <(echo 'python x.py sub $LR')",
+        "xargs -n1 python x.py < in.txt",
+        "find g -name '*.bin' | sort | xargs python x.py",
+        "find g -name '1*' -exec python x.py {} +",
+        f"time -p {two}",
+        f"time ( {two} )",
+        "python x.py **/*.txt *(.)",
+        "noglob python x.py *",
+        "set -x LR 3; python x.py $LR",
+        "python x.py (echo a)",
+        "python x.py; and python y.py",
+        "setenv A 1; python x.py",
+        f"declare -A M=([a]='1 2' [b]=3); python x.py \"${{M[a]}}\" ${{M[b]}} {quoted}",
+        'readarray -t A < in.txt; python x.py "${A[@]}" ${#A[@]} "${A[@]:1}"',
+        "printf -v V '%03d' 7; let N=2+3; ((M=GPUS*2)); python x.py $V $N $M",
+        "python x.py --exit=3 || exit 9",
+        "python x.py --exit=3; code=$?; python x.py $code; exit $code",
+        "(set -e; false; python no.py); python x.py $?",
+        "pushd sub > /dev/null; python x.py; popd > /dev/null; python y.py",
+        "shopt -s nullglob globstar\npython x.py none*.zip **/*.bin",
+        "set -f; python x.py *.txt $STAR",
+        "shopt -s extglob\npython x.py !(a|b).txt",
+        f"command -v python > /dev/null && {two}",
+        ". ./x.sh a 'b c'; python x.py \"$SOURCED\"",
+        'read -r V < in.txt; python x.py "$V"',
+        "python a.py & python b.py & wait",
+        "trap '' INT TERM; python x.py",
+        "echo yes | python x.py",
+        "yes | head -2 | python x.py",
+        f"timeout 60 bash -c {shlex.quote(two)}",
+        f"sh -ec {shlex.quote('python x.py $LR; python y.py')}",
+        "env bash x.sh 'a b'",
+        "bash -x x.sh a 2> trace.txt",
+        "cd '数据' && python ../x.py *.txt",
+        "mkdir -p '我的 目录' && cd '我的 目录' && python ../x.py > '输 出.log'",
+        "cat <<-E | python x.py\n\ta $LR\n\tE",
+        "python x.py <<< \"$SPACED\"$'\\n'",
+        "python x.py > >(cat > sub.txt); wait $!; sleep 0.1",
+        "A=(x 'y z'); A+=(w); python x.py \"${A[@]/#/--}\"",
+        "python x.py ${BASH_VERSION:0:1} $LINENO ${BASH_SOURCE[0]##*/} ${FUNCNAME[0]:-top}",
+        "i=0; while ((i < 2)); do python x.py $((i++)); done; until ((i == 0)); do ((i--)); done; python x.py $i",
+        'case "$STAR" in *.txt) python x.py txt ;& b) python x.py fall ;; esac',
+        f"{two} # $(python never.py)",
+        'python x.py \\\n  --a 1 \\\n  --b "two\nlines"',
+        '[ -n "$DEBUG" ] && export MORE=1; test -z "$NOPE" && python x.py',
+        "local_rank=1; python x.py --local_rank=${local_rank} '${local_rank}'",
+        f"nohup {two} > nohup.log 2>&1 & wait $!",
+        "disown 2>/dev/null; jobs; python x.py",
+        "python x.py $(seq 1 400)",
+        f"if ! {two}; then python failed.py; fi",
+        "kill -0 $$ && python x.py",
+        "python x.py <(sort in.txt) > /dev/null; cat < <(python y.py) > made.txt",
+        "umask 027; mkdir m; python x.py > m/o.txt; stat -c %a m > mode.txt",
+        f"{{ {two}; }} 2>&1 | cat > both.txt",
+        "export LR; readonly RO=1; python x.py $RO; RO=2; python after.py",
+        "PS4='+ '; set -x; python x.py 2>/dev/null; { set +x; } 2>/dev/null",
+        "hash -r; type -P python > where.txt; python x.py",
+        "printf '%s\\n' a 'b c' | while IFS= read -r v; do python x.py \"$v\" < /dev/null; done",
+        "eval \"python x.py $(printf '%q ' 'a b' '*' '$LR')\"",
+        "select x in a; do python x.py $x; break; done < in.txt",
+        "getopts ab: opt -b 5; python x.py $opt $OPTARG",
+        "mapfile -t L < <(printf 'p\\nq\\n'); python x.py \"${L[*]}\"",
+        "return 3 2>/dev/null; python x.py after-return",
+        "python x.py --exit=3 &\nwait $! || python x.py heard $?",
+    )

@@ -75,9 +75,12 @@ def test_six_resumes_at_once_have_one_winner_and_a_refused_one_changes_nothing(t
         subprocess.Popen([*command, f"lr.base={rate}"], cwd=tmp_path, env=clean_env(tmp_path), **pipes)
         for rate in rates
     ]
+    wait_until(lambda: events(run, "run_resumed"))
+    watched = headway(tmp_path, "watch")  # the old end is not this one's
     said = [racer.communicate(timeout=240)[1].decode() for racer in racers]
     codes = [racer.returncode for racer in racers]
     assert sorted(codes) == [0, 2, 2, 2, 2, 2], said
+    assert watched.stdout.splitlines()[-1].startswith("done | step 30/30"), watched.stdout + watched.stderr
     (resumed,) = events(run, "run_resumed")
     winner = rates[codes.index(0)]
     assert resumed["changes"]["lr.base"] == [0.01, winner]

@@ -8,6 +8,7 @@ ckpt          FILE, for MindSpore: see export_ckpt.py
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -69,13 +70,15 @@ def export_safetensors(path: Path, out: Path, *, select: Select = "model") -> Ex
     tensors = {name: manifest.tensors[sources[name]] for name in spans}
     temp = out.with_name(f".{out.name}.{os.getpid()}")
     try:
+        out.parent.mkdir(parents=True, exist_ok=True)
         with open_folder(path) as folder:
             write_file(RealDisk(), temp, _stream(header, path, folder, tensors))
         os.replace(temp, out)
     except OSError as err:
         raise CheckpointError("checkpoint/export-failed", path=out, why=err.strerror or str(err)) from err
     finally:
-        temp.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a parent that is a file was told already
+            temp.unlink()
     return planned
 
 

@@ -6,6 +6,7 @@ Checkpoint{value=1: Value{tag=1: name, tensor=2: TensorProto{dims=1, tensor_type
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
@@ -43,7 +44,8 @@ def export_ckpt(path: Path, out: Path, *, select: Select = "model") -> Export:
         raise CheckpointError("checkpoint/export-failed", path=out, why=err.strerror or str(err)) from err
     finally:
         for file in (weights, temp):
-            file.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # a parent that is a file was told already
+                file.unlink()
     return planned
 
 

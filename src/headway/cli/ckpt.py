@@ -147,7 +147,6 @@ def export_command(
     elif form == "ckpt":
         done = export_ckpt(path, out, select=select)
     else:
-        out.parent.mkdir(parents=True, exist_ok=True)
         done = export_safetensors(path, out, select=select)
     files = [str(file) for file in done.files]
     if as_json:

@@ -296,14 +296,14 @@ TEXTS: dict[str, Text] = {
     "checkpoint/export-exists": Text(
         en="{path} exists already and is not overwritten",
         zh="{path} 已存在，不会覆盖",
-        en_hint="give another name with --out, or remove it first",
-        zh_hint="用 --out 指定其他名称，或先将其删除",
+        en_hint="give another name with --to, or remove it first",
+        zh_hint="用 --to 指定其他名称，或先将其删除",
     ),
     "checkpoint/export-failed": Text(
         en="cannot export to {path}: {why}",
         zh="无法导出到 {path}：{why}",
-        en_hint="choose another place with --out",
-        zh_hint="用 --out 换一个位置",
+        en_hint="choose another place with --to",
+        zh_hint="用 --to 换一个位置",
     ),
     "checkpoint/export-type": Text(
         en="the tensor {name} has type {kind}, and a MindSpore checkpoint holds {known}",
@@ -333,8 +333,8 @@ TEXTS: dict[str, Text] = {
     ),
     "checkpoint/help-export": Text(
         en="Write the weights alone as safetensors or .pt."
-        "\n\nExample:\n  headway ckpt export --format pt --out exported",
-        zh="只导出权重，格式为 safetensors 或 .pt。\n\n示例：\n  headway ckpt export --format pt --out exported",
+        "\n\nExample:\n  headway ckpt export --format pt --to exported",
+        zh="只导出权重，格式为 safetensors 或 .pt。\n\n示例：\n  headway ckpt export --format pt --to exported",
     ),
     "checkpoint/help-prune": Text(
         en="Remove what retention does not keep, and leftovers of dead attempts."

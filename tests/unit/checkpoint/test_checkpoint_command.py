@@ -68,6 +68,15 @@ def test_a_step_that_is_not_there_is_refused_with_those_that_are(run, capsys):
     assert code == 2 and "10, 20, 30, 40" in err
 
 
+@pytest.mark.parametrize("form", ["safetensors", "pt", "folder", "ckpt"])
+@pytest.mark.parametrize("place", ["file/sub/w", "/proc/nowhere/w"])
+def test_a_place_that_cannot_be_written_to_is_named_as_it_was_typed(run, capsys, tmp_path, form, place):
+    (tmp_path / "file").write_text("x")
+    code, _, err = ckpt(capsys, "export", "--format", form, "--to", place)
+    assert code == 5 and f"cannot export to {place}: " in err and "[checkpoint/export-failed]" in err
+    assert "Traceback" not in err and "--to" in err
+
+
 def test_exporting_takes_the_newest_whole_one(run, capsys, tmp_path):
     break_shard(run, 40)
     code, out, err = ckpt(capsys, "export", "--dry-run", "--json")

@@ -72,6 +72,17 @@ def test_adopt_reads_a_pipe_that_is_not_utf8(tmp_path: Path) -> None:
     assert json.loads(done.stdout)
 
 
+def test_a_measure_that_is_no_number_leaves_eval_json_readable(tmp_path: Path, monkeypatch, capfd) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_run(tmp_path / "runs" / "20260101-000000_a_0000")
+    answer = {"step": 4, "measures": {"mse": math.nan, "top": math.inf}, "trial": {}}
+    monkeypatch.setattr("headway.cli.eval.ask_trained", lambda place, request: answer)
+    with pytest.raises(SystemExit) as end:
+        main(["eval", "--json"])
+    measures = json.loads(capfd.readouterr().out, parse_constant=pytest.fail)["measures"]
+    assert not end.value.code and measures == {"mse": "NaN", "top": "Infinity"}
+
+
 def test_json_for_other_programs_has_no_bare_nan_and_takes_any_text(capfd) -> None:
     echo_json({"loss": math.nan, "best": [math.inf, -math.inf], "name": os.fsdecode(b"\xff"), "zh": "训练"})
     text = capfd.readouterr().out
