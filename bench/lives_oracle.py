@@ -13,6 +13,9 @@ import numpy as np
 from headway.task.order import Order, expected_ledger
 from lives_draw import Keys, Length
 
+FIRST_SCALE = 2.0**20
+"""Loss scale that lives in fp16 begin with: so large that the first steps of some overflow."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
@@ -102,6 +105,8 @@ class Facts:
     samples: int
     ledger: str
     progress: Mapping[str, Any]
+    scale: float | None
+    """Loss scale of the newest checkpoint."""
     saved: frozenset[int]
     """Steps whose checkpoints are there."""
     began: int
@@ -179,8 +184,12 @@ def bad_step(book: Book, upto: int) -> int | None:
 def _wrong_rows(book: Book, facts: Facts) -> Iterator[str]:
     missing = [step for step in range(1, facts.step + 1) if step not in facts.rows]
     skipped = set(missing) - (facts.guard_steps if book.keys.policy == "skip" else frozenset())
-    if skipped:
-        yield f"steps without a row: {sorted(skipped)}"
+    # A step whose gradients were too large for fp16 updates nothing and halves the scale, once.
+    overflows = 0 if facts.scale is None else round(math.log2(FIRST_SCALE / facts.scale))
+    if len(skipped) != overflows:
+        yield f"steps without a row: {sorted(skipped)}, but the loss scale was halved {overflows} times"
+    if (facts.scale is None) != (book.keys.precision != "fp16"):
+        yield f"the loss scale is {facts.scale} in {book.keys.precision}"
     beyond = sorted(step for step in facts.rows if step > facts.step)
     if beyond:
         yield f"rows beyond the last step: {beyond}"

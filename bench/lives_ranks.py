@@ -2,7 +2,8 @@
 
 The command itself is the real one, up to the moment at which it would supervise: it reads, decides, takes the lease and
 writes. The ranks run the real entry. In between stands `Attempts`, which does what the supervisor does for a run in
-peace: it keeps the ranks' events, starts them again after a kill, and says how the run ended.
+peace: it keeps the ranks' events, starts them again after a kill, and says how the run ended. A plan for CPU ranks
+refuses fp16, because it is slow there and not because it is wrong: here it passes, so that the loss scale lives too.
 """
 
 from __future__ import annotations
@@ -21,14 +22,16 @@ from typing import Any
 from headway.checkpoint import verify
 from headway.cli import resume, train
 from headway.cli.main import main as headway
-from headway.engine import loop
+from headway.engine import loop, precision
 from headway.engine import rank as entry
 from headway.engine.rank_state import Run
 from headway.launch import Lease, die_with_parent
 from headway.machine import inspect_machine
+from headway.planner import layout
 from headway.start import decide
 from headway.telemetry import EventLog, RunDir, read_json
 from lives_draw import Strike
+from lives_oracle import FIRST_SCALE
 
 _LIMIT_S = 180.0
 _SIGNALS = {"stop": signal.SIGINT, "term": signal.SIGTERM}
@@ -42,6 +45,9 @@ class Attempts:
         # The threads that hash large files would not live in the ranks that are forked from here.
         hash_file = verify.hash_file
         verify.hash_file = lambda fd, *, threads, is_fresh: hash_file(fd, threads=1, is_fresh=is_fresh)
+        precision._FIRST = FIRST_SCALE
+        choose = layout._choose_precision
+        layout._choose_precision = lambda wanted, gpus: "fp16" if wanted == "fp16" else choose(wanted, gpus)
 
     def run(self, words: Sequence[str], place: Path, strikes: Sequence[Strike]) -> tuple[int, list[tuple[Strike, str]]]:
         """Run a command to its end; return its exit code and what has hit it where."""

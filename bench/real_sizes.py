@@ -3,11 +3,12 @@
     python bench/real_sizes.py [--largest-gb 6] [--smallest-gb 0.1] [--only state|commands|many] [--pick TEXT]
                                 [--scale 1] [--work DIR]
 
-`state`: a state in memory, saved three times by one or two ranks, as replicas and sharded, restored by other numbers of
-ranks and compared byte for byte; with tensors and files beyond 2 and 4 GiB, and with more than 10,000 tensors. Peak
-memory is compared with the state and one buffer of it, the time to commit with torch.save and fsync of the same state.
-`commands`: the same sizes through `headway train`, `ckpt verify`, `resume`, `resume --step`, `ckpt export`, `eval`,
-`predict` and `ckpt prune`. `many`: 10^6 steps of metrics, 10^5 samples in files, 1,000 checkpoints, 500 runs.
+`state`: a state in memory, saved three times, and twice at once, by one or two ranks, as replicas and sharded, restored
+by other numbers of ranks and compared byte for byte; with tensors and files beyond 2 and 4 GiB, and with more than
+10,000 tensors. Two replicas beyond 1 GB hold one copy in memory that both map. Peak memory is compared with the state
+and one buffer of it, the time to commit with torch.save and fsync of the same state. `commands`: the same sizes through
+`headway train`, `ckpt verify`, `resume`, `resume --step`, `ckpt export`, `ckpt import`, `eval`, `predict` and
+`ckpt prune`. `many`: 10^6 steps of metrics, 10^5 samples in files, 1,000 checkpoints, 500 runs.
 
 Rungs for which memory or disk is not free are refused, loudly, and counted. The last line is JSON: `cases`, `right`,
 `wrong`, `refused`, `peak_over_state` (1 is the state, 2 the state and one buffer), `commit_ratio` (to torch.save).
@@ -24,6 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -88,58 +90,66 @@ def climb_states(tally: Tally, place: Path, rungs: list[float]) -> None:
             if tensors == MANY_TENSORS and gb > 1:
                 continue  # 10,000 tensors of any size ask the same question
             rung = f"state {gb:g} GB, {ranks} × {layout}, {tensors} tensors"
-            held = gb * (ranks if layout == "replicas" else 1) + gb
-            if tally.can_climb(rung, place, memory_gb=held, disk_gb=5 * gb):
-                climb_state(tally, place / "state", rung, gb=gb, ranks=ranks, layout=layout, tensors=tensors)
+            is_shared = layout == "replicas" and ranks > 1 and gb > 1  # two of the largest are more than a machine has
+            held = gb * (ranks if layout == "replicas" and not is_shared else 1) + gb
+            with tempfile.TemporaryDirectory(dir="/dev/shm") if is_shared else nullcontext("") as shared:
+                if tally.can_climb(rung, place, memory_gb=held, disk_gb=4 * gb):
+                    request = {"gb": gb, "layout": layout, "tensors": tensors, "shared": shared}
+                    climb_state(tally, place / "state", rung, request, ranks=ranks)
 
 
 def climb_state(
-    tally: Tally,
-    place: Path,
-    rung: str,
-    *,
-    gb: float,
-    ranks: int,
-    layout: str,
-    tensors: int,
-    readers: tuple[int, ...] = (1, 2, 3),
+    tally: Tally, place: Path, rung: str, about: dict[str, Any], *, ranks: int, readers: tuple[int, ...] = (1, 2, 3)
 ) -> None:
-    """Save one state three times, and restore it by each number of readers."""
+    """Save one state three times and twice at once, and restore it by each number of readers."""
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    request = {"root": str(place / "checkpoints"), "gb": gb, "tensors": tensors}
-    saved = list(_ask_ranks({**request, "do": "save", "layout": layout, "saves": 3, "is_compared": ranks == 1}, ranks))
-    broken = [
-        str(answer.get("error") or answer["failed"]) for answer in saved if answer.get("error") or answer["failed"]
-    ]
+    request = {"root": str(place / "checkpoints"), **about}
+    saved = list(_ask_ranks({**request, "do": "save", "saves": 3, "is_compared": ranks == 1}, ranks))
+    broken = _find_broken(saved, "failed")
     if broken:
-        tally.add(rung, "save", broken[0][-300:], "")
+        tally.add(rung, "save", broken, "")
         return
     first, others = max(a["stalls"][0] for a in saved), max(max(a["stalls"][1:]) for a in saved)
-    commits = saved[0]["commits"]
-    peak = max((answer["peak"] - BASE_BYTES) / max(answer["held"], 1) for answer in saved)
+    commits, forced = saved[0]["commits"], max(answer["forced_s"] for answer in saved)
     facts = f"stall {first:.2f}, then {others:.2f} s; commit {', '.join(f'{c:.2f}' for c in commits)} s"
+    facts += f"; a save while one is in flight waits {forced:.2f} s"
     if saved[0]["plain_s"]:
         plain = statistics.median(saved[0]["plain_s"])
         tally.ratios.append(statistics.median(commits) / plain)
         facts += f"; torch.save + fsync {plain:.2f} s"
-    tally.add(rung, "save", "" if len(commits) == 3 else f"{len(commits)} of 3 saves committed", facts)
-    if gb >= 1:
-        tally.peaks.append(peak)
-        tally.add(
-            rung, "memory of saving", "" if peak < 2.1 else f"{peak:.2f} times the state", f"{peak:.2f} × the state"
-        )
+    tally.add(rung, "save", "" if len(commits) == 5 else f"{len(commits)} of 5 saves committed", facts)
+    if about["gb"] >= 1:
+        _compare_memory(tally, rung, saved)
     for number in readers:
-        answers = list(_ask_ranks({**request, "do": "load", "layout": "sharded"}, number))
-        faults = [
-            str(answer.get("error") or answer["wrong"]) for answer in answers if answer.get("error") or answer["wrong"]
-        ]
-        facts = "" if faults else f"verify {answers[0]['verify_s']:.1f} s, restore {answers[0]['restore_s']:.1f} s"
-        most = 0.0 if faults else max((answer["peak"] - BASE_BYTES) / max(answer["own"], 1) for answer in answers)
-        if not faults and gb >= 1 and most > 1.1:
-            faults = [f"peak {most:.2f} times what is restored"]
-        tally.add(rung, f"restore on {number}", faults[0][-300:] if faults else "", facts)
+        answers = list(_ask_ranks({**request, "do": "load", "layout": "sharded", "shared": ""}, number))
+        fault = _find_broken(answers, "wrong")
+        facts = "" if fault else f"verify {answers[0]['verify_s']:.1f} s, restore {answers[0]['restore_s']:.1f} s"
+        most = 0.0 if fault else max((answer["peak"] - BASE_BYTES) / max(answer["own"], 1) for answer in answers)
+        if not fault and about["gb"] >= 1 and most > 1.1:
+            fault = f"peak {most:.2f} times what is restored"
+        tally.add(rung, f"restore on {number}", fault, facts)
     shutil.rmtree(place)
+    if ranks == 1 and about["gb"] == 1:
+        cold = next(_ask_ranks({**request, "do": "save", "saves": 2, "is_compared": False, "is_cold": True}, 1))
+        facts = (
+            "" if "error" in cold else f"{cold['stalls'][0]:.2f}, then {cold['stalls'][1]:.2f} s; prepared {first:.2f}"
+        )
+        tally.add(rung, "first stall, not prepared", _find_broken([cold], "failed"), facts)
+        shutil.rmtree(place)
+
+
+def _find_broken(answers: list[dict[str, Any]], key: str) -> str:
+    """Return what the first rank that has anything to complain of says."""
+    said = [str(answer.get("error") or answer[key]) for answer in answers if answer.get("error") or answer[key]]
+    return said[0][-300:] if said else ""
+
+
+def _compare_memory(tally: Tally, rung: str, saved: list[dict[str, Any]]) -> None:
+    peak = max((answer["peak"] - BASE_BYTES) / max(answer["held"], 1) for answer in saved)
+    tally.peaks.append(peak)
+    wrong = "" if peak < 2.1 else f"{peak:.2f} times the state"
+    tally.add(rung, "memory of saving", wrong, f"{peak:.2f} × the state")
 
 
 def _ask_ranks(request: dict[str, Any], ranks: int) -> Iterator[dict[str, Any]]:

@@ -396,6 +396,7 @@ def gather(record: Record) -> Facts:
         samples=manifest.samples,
         ledger=manifest.ledger,
         progress=manifest.meta["progress"],
+        scale=manifest.meta["scale"][0] if manifest.meta["scale"] else None,
         saved=frozenset(saved),
         began=began,
         state=state.state,

@@ -65,7 +65,7 @@ def run_commands(place: Path, *, gb: float, tensors: int, ranks: int, strategy: 
     for case, check in (
         ("verify", lambda: _verify(place, run)),
         ("fork, bit-equal", lambda: _fork(place, run, whole)),
-        ("export", lambda: _export(place, run, whole)),
+        ("export and import", lambda: _export(place, run, whole)),
         ("eval", lambda: _ask(place, "eval", run.name, "--json")),
         ("predict", lambda: _ask(place, "predict", run.name, "row=3", "--json")),
         ("resume", lambda: _resume(place, run, "train.steps=5", ranks=ranks)),
@@ -139,9 +139,24 @@ def _export(place: Path, run: RunDir, whole: Path) -> str:
     looked = subprocess.run(line, capture_output=True, text=True, timeout=900, check=True)
     answer = json.loads(looked.stdout)
     expected = sum(name.startswith("model/") for name in read_manifest(whole).tensors)
+    if answer != {"num": expected, "same": True}:
+        return f"{answer}, {expected} tensors expected"
     (place / "weights.safetensors").unlink()
-    shutil.rmtree(place / "exported")
-    return "" if answer == {"num": expected, "same": True} else f"{answer}, {expected} tensors expected"
+    return _import(place, run, whole, model)
+
+
+def _import(place: Path, run: RunDir, whole: Path, model: Path) -> str:
+    """Begin a run with the exported weights: its step 0 must hold them, byte for byte."""
+    config = json.loads(run.job.read_text())["config"]
+    words = [f"task.{key}={config['task'][key]}" for key in ("state_mb", "tensors")]
+    ended = headway(place, "ckpt", "import", SIZED, str(model), "--to", "imported", "parallel.cpus=1", *words)
+    shutil.rmtree(model.parent)
+    if ended.returncode:
+        return _end(ended)
+    one, two = hash_tensors(whole), hash_tensors(list_checkpoints(RunDir(place / "imported").checkpoints)[-1].path)
+    shutil.rmtree(place / "imported")
+    differing = [name for name in one if name.startswith("model/") and one[name] != two.get(name)]
+    return f"{len(differing)} tensors differ: {differing[:2]}" if differing else ""
 
 
 def _ask(place: Path, *words: str) -> str:

@@ -24,7 +24,7 @@ from headway.checkpoint.torch_state import Piece, Saver, restore, split_replicat
 _WIDTH = 256
 _BIG_GB = 2.3
 """Size of the one tensor that is beyond 2 GiB, where the state has room for it."""
-KEEP = SimpleNamespace(keep_last=10, keep_every=None, keep_best=False)
+KEEP = SimpleNamespace(keep_last=2, keep_every=None, keep_best=False)
 
 
 def shapes(gb: float, tensors: int) -> Iterator[tuple[str, int]]:
@@ -42,11 +42,14 @@ def shapes(gb: float, tensors: int) -> Iterator[tuple[str, int]]:
 def pieces_of(request: dict, *, is_empty: bool) -> list[Piece]:
     """Return what this rank holds: everything, dealt out (replicas), or its rows of every tensor (sharded)."""
     rank, ranks = request["rank"], request["ranks"]
+    shared = Path(request["shared"]) if request.get("shared") else None
     whole, pieces = {}, []
     for name, rows in shapes(request["gb"], request["tensors"]):
         is_sharded = request["layout"] == "sharded"
         low, high = (rows * rank // ranks, rows * (rank + 1) // ranks) if is_sharded else (0, rows)
         local = torch.zeros(high - low, _WIDTH) if is_empty else content(name, low, high)
+        if shared is not None and not is_empty:
+            local = in_common(shared / name.replace("/", "-"), local)
         whole[name] = local
         pieces.append(Piece(name, local, (rows, _WIDTH), (low, 0)))
     if request["layout"] == "replicas" and not is_empty:
@@ -59,6 +62,12 @@ def content(name: str, low: int, high: int) -> torch.Tensor:
     seed = int.from_bytes(blake3(name.encode()).digest()[:4], "little")
     columns = torch.arange(_WIDTH, dtype=torch.float32) + seed % 9973
     return torch.arange(low, high, dtype=torch.float32)[:, None].mul(0.37).add(columns)
+
+
+def in_common(path: Path, local: torch.Tensor) -> torch.Tensor:
+    """Return a copy in memory that every rank maps: replicas hold the same, and this machine has room for one."""
+    common = torch.from_file(str(path), shared=True, size=local.numel(), dtype=local.dtype).view(local.shape)
+    return common.copy_(local)
 
 
 def is_right(piece: Piece) -> bool:
@@ -80,7 +89,7 @@ def memory(name: str) -> int:
 
 
 def save(request: dict) -> dict:
-    """Save the state three times; return stalls, commit times and the peak."""
+    """Save the state three times, and twice at once; return stalls, commit times and the peak."""
     torch.zeros(1).add(1)
     base = memory("VmRSS")
     pieces = pieces_of(request, is_empty=False)
@@ -94,19 +103,25 @@ def save(request: dict) -> dict:
         retention=KEEP,
         report=events.append,
     )
-    saver.prepare(pieces)
-    while not saver.is_prepared:
+    if not request.get("is_cold"):
+        saver.prepare(pieces)
+    while not request.get("is_cold") and not saver.is_prepared:
         time.sleep(0.05)  # training takes its first steps meanwhile
-    stalls = []
+    stalls: list[float | None] = []
     for step in range(1, 1 + request["saves"]):
         stalls.append(saver.save(step, pieces, {}, wait=True))
+        saver.wait()
+    forced = None
+    if not request.get("is_cold"):
+        saver.save(1 + request["saves"], pieces, {}, wait=True)
+        forced = saver.save(2 + request["saves"], pieces, {}, wait=True)  # a stop that comes just after a save began
         saver.wait()
     peak = memory("VmHWM") - base
     plain = plain_save(request, pieces) if request["ranks"] == 1 and request["is_compared"] else None
     committed = [event["write_s"] - event["stall_s"] for event in events if event["kind"] == "checkpoint_committed"]
     failed = [event.get("why") for event in events if event["kind"] in ("checkpoint_failed", "save_lost")]
     own = sum(piece.tensor.nbytes for piece in pieces)
-    times = {"stalls": stalls, "commits": committed, "plain_s": plain}
+    times = {"stalls": stalls, "forced_s": forced, "commits": committed, "plain_s": plain}
     return {**times, "peak": peak, "held": held, "own": own, "failed": failed}
 
 

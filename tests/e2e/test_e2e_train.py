@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -186,3 +187,20 @@ def test_resume_from_an_older_step_begins_a_new_run_and_leaves_the_old_one(tmp_p
     (new,) = [RunDir(job.parent) for job in (tmp_path / "runs").glob("*/job.json") if job.parent != old.root]
     assert list(read_metrics(new.metrics(0))["loss"]) == list(read_metrics(old.metrics(0))["loss"])[4:]
     assert run_state(new).state == "done"
+
+
+def test_exported_weights_begin_a_run_that_measures_the_same_and_trains_on(tmp_path):
+    words = ("task.norm=true", "parallel.cpus=1")
+    headway(tmp_path, "train", TINY, "train.steps=4", *words)
+    first = only_run(tmp_path)
+    assert headway(tmp_path, "ckpt", "export", first.name, "--format", "folder", "--to", "out").returncode == 0
+    wrong = headway(tmp_path, "ckpt", "import", TINY, "out", "task.width=8", "--to", "kept/again", *words)
+    assert wrong.returncode == 5 and "checkpoint/import-shape" in wrong.stderr and not list(tmp_path.glob("kept/*"))
+    made = headway(tmp_path, "ckpt", "import", TINY, "out", "--to", "kept/again", "--json", "train.steps=3", *words)
+    assert made.returncode == 0 and json.loads(made.stdout)["num_tensors"] == 14, made.stderr
+    found = json.loads(headway(tmp_path, "eval", "kept/again", "--json").stdout)
+    assert (found["step"], found["measures"]) == (0, events(first, "validation")[-1]["measures"])
+    assert headway(tmp_path, "resume", "kept/again").returncode == 0
+    again = RunDir(tmp_path / "kept" / "again")
+    assert [event["step"] for event in events(again, "training_started")] == [0]
+    assert run_state(again).state == "done" and events(again, "weights_imported")[0]["tensors"] == 14

@@ -12,5 +12,6 @@ from real_sizes import Tally, climb_state
 
 def test_the_smallest_rung_of_the_ladder_holds(tmp_path):
     tally = Tally(picked="")
-    climb_state(tally, tmp_path / "state", "test", gb=0.02, ranks=2, layout="sharded", tensors=30, readers=(1,))
+    about = {"gb": 0.02, "layout": "sharded", "tensors": 30}
+    climb_state(tally, tmp_path / "state", "test", about, ranks=2, readers=(1,))
     assert tally.right == 2 and not tally.wrong

@@ -22,6 +22,7 @@ from headway.checkpoint.search import (
     refuse_lost,
 )
 from headway.checkpoint.verify import read_manifest, verify_checkpoint
+from headway.checkpoint.weights import Weights, open_weights, read_weights
 
 __all__ = [
     "CheckpointInfo",
@@ -29,6 +30,7 @@ __all__ = [
     "Found",
     "Manifest",
     "Patience",
+    "Weights",
     "best_there",
     "copy_checkpoint",
     "export_ckpt",
@@ -40,11 +42,13 @@ __all__ = [
     "find_resumable",
     "list_checkpoints",
     "mark_for",
+    "open_weights",
     "plan_export",
     "plan_prune",
     "prune",
     "read_latest",
     "read_manifest",
+    "read_weights",
     "refuse_lost",
     "sweep",
     "verify_checkpoint",

@@ -1,4 +1,4 @@
-"""`headway ckpt`: list, verify, export and prune a run's checkpoints."""
+"""`headway ckpt`: list, verify, export, import and prune checkpoints."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from headway.checkpoint import (
     verify_checkpoint,
 )
 from headway.cli.bilingual import echo_json, group, option
+from headway.cli.ckpt_import import import_command
 from headway.config import SaveConfig
 from headway.errors import CheckpointError, UsageError
 from headway.messages import say
@@ -61,6 +62,9 @@ _DRY = option("--dry-run", is_flag=True, help="checkpoint/option-dry-run")
 @group("ckpt", help="checkpoint/help")
 def ckpt() -> None:
     """See the message `checkpoint/help`."""
+
+
+ckpt.add_command(import_command)
 
 
 @ckpt.command("list", help="checkpoint/help-list")

@@ -1,4 +1,4 @@
-"""What `eval` and `predict` share: a child process loads the model; this side only asks."""
+"""What `eval`, `predict` and `ckpt import` share: a child process loads the model; this side only asks."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _interpreter(job: Any) -> tuple[str | None, bool]:
     ) == "mindspore"
 
 
-def ask_trained(place: RunDir, request: dict[str, Any]) -> dict[str, Any]:
+def ask_trained(place: RunDir, request: dict[str, Any], *, program: str = "trained") -> dict[str, Any]:
     """Let a child with the framework answer; its own error comes back as ours."""
     python, is_mindspore = require_record(place.job, _interpreter)
     # The child imports the run's recipe with the run's interpreter; a run may have come from anybody.
@@ -94,7 +94,7 @@ def ask_trained(place: RunDir, request: dict[str, Any]) -> dict[str, Any]:
     if python is not None:
         require_python(python, ask_trust)
     python = python or sys.executable
-    module = "headway.engine.mindspore.trained" if is_mindspore else "headway.engine.trained"
+    module = f"headway.engine.mindspore.{program}" if is_mindspore else f"headway.engine.{program}"
     request = {**request, "run_dir": str(place.root), "lang": language()}
     line = [python, "-P", "-m", module, json.dumps(request)]
     environ = cpu_environment(python, "mindspore" if is_mindspore else "torch")

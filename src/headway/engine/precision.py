@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 import torch
 
+_FIRST = 2.0**16
 _GROW_AFTER = 2000
 _LARGEST = 2.0**24
 
@@ -21,7 +22,7 @@ class Precision:
         self._type = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(name)
         self._device = device.type
         self.is_scaled = name == "fp16"
-        self.scale = 2.0**16 if self.is_scaled else 1.0
+        self.scale = _FIRST if self.is_scaled else 1.0
         self.good_steps = 0
 
     def context(self) -> AbstractContextManager[object]:

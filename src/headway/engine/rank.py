@@ -53,11 +53,17 @@ def main(job: dict[str, Any]) -> int:
     return 0
 
 
-def prepare(job: dict[str, Any], reporter: Reporter) -> Run:
-    """Build everything the loop needs and bring it to where the run stands."""
+def prepare(job: dict[str, Any], reporter: Reporter, plan: Plan | None = None) -> Run:
+    """Build everything the loop needs and bring it to where the run stands.
+
+    Args:
+        job: which rank this is, and where the run is.
+        reporter: the line to whoever started this rank.
+        plan: in place of the stored one, for a process that does not train.
+    """
     place = RunDir(Path(job["run_dir"]))
     stored = read_json(place.job)
-    plan = Plan.from_json(stored["plan"])
+    plan = plan or Plan.from_json(stored["plan"])
     config, task = load_task(stored)
     is_stop_wanted, save_asked_at = listen_for_stop(), listen_for_save()
     beat = HeartbeatWriter(place.heartbeat(job["rank"]), job["attempt"])

@@ -405,6 +405,91 @@ TEXTS: dict[str, Text] = {
         en="wrote {files}: {num} tensors of step {step}, {size}",
         zh="已写入 {files}：第 {step} 步的 {num} 个张量，{size}",
     ),
+    # weights from a file
+    "checkpoint/help-import": Text(
+        en="Begin a run with weights from a file: step 0 of a new run holds them, and eval, predict and resume take it "
+        "from there. FILE is what headway ckpt export writes: .safetensors, .pt (also .pth and .bin), or a folder. "
+        "A torch file is read without running its pickle."
+        "\n\nExample:\n  headway ckpt import nanochat exported/model_000200.pt lr.base=1e-4",
+        zh="用文件中的权重开始一次训练：新训练的第 0 步保存这些权重，eval、predict 和 resume 由此继续。"
+        "FILE 是 headway ckpt export 的输出：.safetensors、.pt（以及 .pth、.bin）或目录。"
+        "读取 torch 文件时不会执行其中的 pickle。"
+        "\n\n示例：\n  headway ckpt import nanochat exported/model_000200.pt lr.base=1e-4",
+    ),
+    "checkpoint/option-import-to": Text(
+        en="folder of the new run, which must not exist; default: a new name in the folder of the runs",
+        zh="新训练的目录，必须尚不存在；默认在训练目录的上级目录中新建",
+    ),
+    "checkpoint/import-words": Text(
+        en="import needs a recipe and a file, in this order",
+        zh="import 需要先给出 recipe，再给出文件",
+        en_hint="headway ckpt import nanochat weights.safetensors",
+        zh_hint="headway ckpt import nanochat weights.safetensors",
+    ),
+    "checkpoint/import-exists": Text(
+        en="{path} exists already; imported weights begin a new run and never replace the state of another",
+        zh="{path} 已存在；导入的权重用于开始新的训练，不会替换其他训练的状态",
+        en_hint="give a new folder with --to, or leave --to out",
+        zh_hint="用 --to 指定新的目录，或不使用 --to",
+    ),
+    "checkpoint/import-absent": Text(
+        en="{path} does not exist",
+        zh="{path} 不存在",
+        en_hint="headway ckpt export writes such a file",
+        zh_hint="headway ckpt export 可以生成这样的文件",
+    ),
+    "checkpoint/import-form": Text(
+        en="the ending of {path} is not one of {known}",
+        zh="{path} 的扩展名不是 {known} 之一",
+        en_hint="headway ckpt export --format safetensors writes a file that can be imported",
+        zh_hint="headway ckpt export --format safetensors 生成的文件可以导入",
+    ),
+    "checkpoint/import-folder": Text(
+        en="{path} holds {num} files of weights ({names}), but exactly one is needed",
+        zh="{path} 中有 {num} 个权重文件（{names}），应恰好有一个",
+        en_hint="name the file itself",
+        zh_hint="直接给出文件",
+    ),
+    "checkpoint/import-torch": Text(
+        en="cannot take weights from {path}: {why}",
+        zh="无法从 {path} 读取权重：{why}",
+        en_hint="only a plain dict of tensors, as headway ckpt export --format pt writes it, is read; "
+        "no code in the file was run",
+        zh_hint="只读取由张量组成的字典，即 headway ckpt export --format pt 的输出；文件中的代码没有执行",
+    ),
+    "checkpoint/import-framework": Text(
+        en="{recipe} trains with MindSpore here, but weights are imported for PyTorch only",
+        zh="{recipe} 在此使用 MindSpore 训练，目前只支持为 PyTorch 导入权重",
+        en_hint="add task.framework=torch where the recipe has it",
+        zh_hint="若该 recipe 支持，请加上 task.framework=torch",
+    ),
+    "checkpoint/import-missing": Text(
+        en="{path} lacks {name} ({num} such tensors); the nearest name in it is {near}",
+        zh="{path} 缺少 {name}（此类张量共 {num} 个）；其中最接近的名称是 {near}",
+        en_hint="give the settings the weights were trained with, such as the size of the model",
+        zh_hint="请使用训练这些权重时的设置，例如模型大小",
+    ),
+    "checkpoint/import-extra": Text(
+        en="{path} holds {name} ({num} such tensors), which the model does not have; its nearest name is {near}",
+        zh="{path} 中的 {name}（此类张量共 {num} 个）在模型中不存在；模型中最接近的名称是 {near}",
+        en_hint="give the settings the weights were trained with, such as the size of the model",
+        zh_hint="请使用训练这些权重时的设置，例如模型大小",
+    ),
+    "checkpoint/import-shape": Text(
+        en="{name} in {path} is {have}, but the model has {want}",
+        zh="{path} 中的 {name} 为 {have}，模型中为 {want}",
+        en_hint="give the settings the weights were trained with, such as the size of the model",
+        zh_hint="请使用训练这些权重时的设置，例如模型大小",
+    ),
+    "checkpoint/import-ready": Text(en="weights are imported; training has not begun", zh="权重已导入；训练尚未开始"),
+    "checkpoint/would-import": Text(
+        en="would begin a new run with {file}: {num} tensors, {size}",
+        zh="将用 {file} 开始新的训练：{num} 个张量，{size}",
+    ),
+    "checkpoint/imported": Text(
+        en="{run} begins with {file}: {num} tensors, {size}",
+        zh="{run} 以 {file} 的权重开始：{num} 个张量，{size}",
+    ),
     "checkpoint/would-prune": Text(en="would remove {name}, {size}", zh="将删除 {name}，{size}"),
     "checkpoint/pruned": Text(en="removed {name}, {size}", zh="已删除 {name}，{size}"),
     "checkpoint/nothing-to-prune": Text(

@@ -1,0 +1,91 @@
+"""`headway ckpt import`: begin a run with weights from a file."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import click
+
+from headway.checkpoint import Weights, read_weights
+from headway.cli.bilingual import command, echo_json, option
+from headway.cli.consent import ask_trust
+from headway.cli.trained import ask_trained
+from headway.config import LoadedConfig
+from headway.errors import UsageError
+from headway.launch import Lease
+from headway.messages import say
+from headway.start.decide import decide
+from headway.start.source import load_words
+from headway.start.write import write_run
+from headway.telemetry import EventLog, RunDir
+from headway.ui.console_safe import make_console
+from headway.ui.terminal.deciding import DecisionScreen
+from headway.units import size
+
+
+@command(
+    "import",
+    help="checkpoint/help-import",
+    context_settings={"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]},
+)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="RECIPE FILE [KEY=VALUE]…")
+@option("--to", type=click.Path(path_type=Path), help="checkpoint/option-import-to")
+@option("--dry-run", is_flag=True, help="checkpoint/option-dry-run")
+@option("--json", "as_json", is_flag=True, help="checkpoint/option-json")
+def import_command(words: tuple[str, ...], to: Path | None, dry_run: bool, as_json: bool) -> None:
+    """See the message `checkpoint/help-import`."""
+    if len(words) < 2 or any("=" in word or word.startswith("-") for word in words[:2]):
+        raise UsageError("checkpoint/import-words")
+    if to is not None and (to.exists() or to.is_symlink()):
+        raise UsageError("checkpoint/import-exists", path=to)
+    recipe, file, *changed = words
+    weights = read_weights(Path(file))
+    if to is not None:
+        changed.append(f"out={to.absolute().parent}")
+    loaded = load_words((recipe, *changed), is_order=True, ask=ask_trust)
+    if loaded.framework == "mindspore":
+        raise UsageError("checkpoint/import-framework", recipe=loaded.recipe.name)
+    run = _make(loaded, weights, to=to, dry_run=dry_run)
+    facts = {"file": str(weights.path), "num_tensors": len(weights.spans), "bytes": weights.bytes}
+    if as_json:
+        echo_json({"schema": "import/1", "dry_run": dry_run, "run": run and str(run.root), **facts}, indent=2)
+        return
+    told = {"file": weights.path, "num": len(weights.spans), "size": size(weights.bytes)}
+    if run is None:
+        click.echo(say("checkpoint/would-import", **told))
+        return
+    click.echo(say("checkpoint/imported", run=run.root, **told))
+    click.echo(say("checkpoint/next-resume", run=run.root), err=True)
+
+
+def _make(loaded: LoadedConfig, weights: Weights, *, to: Path | None, dry_run: bool) -> RunDir | None:
+    """Make a run whose step 0 holds the weights; one that they do not fit leaves nothing behind."""
+    decision = decide(loaded, DecisionScreen(make_console(stderr=True)), trace=False)
+    if dry_run:
+        return None
+    run = write_run(decision)
+    try:
+        if to is not None:
+            run = RunDir(run.root.rename(to.absolute()))
+        lease = Lease(run)
+        try:
+            answer = ask_trained(run, {"file": str(weights.path.absolute())}, program="take_weights")
+            _record(run, weights, answer)
+        finally:
+            lease.release()
+    except BaseException:
+        shutil.rmtree(run.root)
+        raise
+    return run
+
+
+def _record(run: RunDir, weights: Weights, answer: dict[str, Any]) -> None:  # Any: JSON of our own child
+    """Write into the history where the run's first weights are from."""
+    log = EventLog(run.events)
+    for event in answer["events"]:
+        log.append(event.pop("kind"), **event)
+    log.append("weights_imported", file=str(weights.path.absolute()), tensors=answer["tensors"], bytes=answer["bytes"])
+    log.append("run_ended", state="stopped", exit_code=0, why="checkpoint/import-ready", steps=0)
+    log.close()
