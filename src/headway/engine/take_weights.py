@@ -75,9 +75,9 @@ def _copy(weights: Weights, wanted: Mapping[str, Tensor], aliases: Mapping[str, 
     other = {**weights.aliases, **{name: alias for alias, name in aliases.items() if alias in weights.spans}}
     source = {name: name if name in weights.spans else other.get(name, "") for name in wanted}
     if missing := sorted(name for name, found in source.items() if not found):
-        raise _odd("missing", weights, missing, weights.spans)
+        raise CheckpointError("checkpoint/import-missing", **_odd(weights, missing, weights.spans))
     if extra := sorted(weights.spans.keys() - wanted.keys() - aliases.keys()):
-        raise _odd("extra", weights, extra, wanted)
+        raise CheckpointError("checkpoint/import-extra", **_odd(weights, extra, wanted))
     for name, tensor in wanted.items():
         _check(weights, source[name], tensor)
     with open_weights(weights) as read, torch.no_grad():
@@ -104,10 +104,9 @@ def _fill(tensor: Tensor, weights: Weights, name: str, read: Any) -> None:  # An
         tensor.copy_(target)
 
 
-def _odd(what: str, weights: Weights, names: list[str], others: Iterable[str]) -> CheckpointError:
+def _odd(weights: Weights, names: list[str], others: Iterable[str]) -> dict[str, object]:
     near = difflib.get_close_matches(names[0], list(others), n=1, cutoff=0.0)
-    facts = {"path": weights.path, "name": names[0], "num": len(names), "near": near[0] if near else "n/a"}
-    return CheckpointError(f"checkpoint/import-{what}", **facts)
+    return {"path": weights.path, "name": names[0], "num": len(names), "near": near[0] if near else "n/a"}
 
 
 def _told(file: IO[bytes]) -> list[dict[str, Any]]:

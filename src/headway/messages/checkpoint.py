@@ -423,8 +423,8 @@ TEXTS: dict[str, Text] = {
     "checkpoint/import-words": Text(
         en="import needs a recipe and a file, in this order",
         zh="import 需要先给出 recipe，再给出文件",
-        en_hint="headway ckpt import nanochat weights.safetensors",
-        zh_hint="headway ckpt import nanochat weights.safetensors",
+        en_hint="for example: headway ckpt import nanochat weights.safetensors",
+        zh_hint="例如：headway ckpt import nanochat weights.safetensors",
     ),
     "checkpoint/import-exists": Text(
         en="{path} exists already; imported weights begin a new run and never replace the state of another",
@@ -461,25 +461,25 @@ TEXTS: dict[str, Text] = {
         en="{recipe} trains with MindSpore here, but weights are imported for PyTorch only",
         zh="{recipe} 在此使用 MindSpore 训练，目前只支持为 PyTorch 导入权重",
         en_hint="add task.framework=torch where the recipe has it",
-        zh_hint="若该 recipe 支持，请加上 task.framework=torch",
+        zh_hint="若该 recipe 支持，可加上 task.framework=torch",
     ),
     "checkpoint/import-missing": Text(
         en="{path} lacks {name} ({num} such tensors); the nearest name in it is {near}",
         zh="{path} 缺少 {name}（此类张量共 {num} 个）；其中最接近的名称是 {near}",
         en_hint="give the settings the weights were trained with, such as the size of the model",
-        zh_hint="请使用训练这些权重时的设置，例如模型大小",
+        zh_hint="使用训练这些权重时的设置，例如模型大小",
     ),
     "checkpoint/import-extra": Text(
         en="{path} holds {name} ({num} such tensors), which the model does not have; its nearest name is {near}",
         zh="{path} 中的 {name}（此类张量共 {num} 个）在模型中不存在；模型中最接近的名称是 {near}",
         en_hint="give the settings the weights were trained with, such as the size of the model",
-        zh_hint="请使用训练这些权重时的设置，例如模型大小",
+        zh_hint="使用训练这些权重时的设置，例如模型大小",
     ),
     "checkpoint/import-shape": Text(
         en="{name} in {path} is {have}, but the model has {want}",
         zh="{path} 中的 {name} 为 {have}，模型中为 {want}",
         en_hint="give the settings the weights were trained with, such as the size of the model",
-        zh_hint="请使用训练这些权重时的设置，例如模型大小",
+        zh_hint="使用训练这些权重时的设置，例如模型大小",
     ),
     "checkpoint/import-ready": Text(en="weights are imported; training has not begun", zh="权重已导入；训练尚未开始"),
     "checkpoint/would-import": Text(
