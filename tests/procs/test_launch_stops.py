@@ -9,14 +9,16 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from fakes.launches import environment, fault, finish, launched, make_run, marked, wait_until
+from headway.cli import main
 from headway.errors import UsageError
 from headway.launch import find_holder, request_stop
 from headway.start.detach import Detached, detach
-from headway.telemetry import RunDir, read_events
+from headway.telemetry import RunDir, read_events, run_state
 
 
 def detached(run: RunDir, entry: str = "fakes.fake_worker:main") -> Detached:
@@ -245,6 +247,22 @@ def test_a_stop_is_refused_when_nobody_supervises(tmp_path):
     with pytest.raises(UsageError) as refused:
         request_stop(make_run(tmp_path))
     assert refused.value.code == "launch/not-running"
+
+
+def test_a_stop_before_anybody_has_taken_a_run_that_starts_is_heard(tmp_path, monkeypatch):
+    run = make_run(tmp_path, steps=5000, step_s=0.01)
+    mark = f"early-{tmp_path}"
+    for name, value in environment(mark).items():
+        monkeypatch.setenv(name, value)
+    assert find_holder(run) is None and run_state(run).state == "running"
+    started = []
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(lambda: (time.sleep(0.5), started.append(detached(run))))
+        with pytest.raises(SystemExit) as ended:
+            main(["stop", run.name, "--runs", str(run.root.parent), "--wait", "60"])
+    assert ended.value.code in (0, None)
+    assert run_state(run).state == "interrupted"
+    wait_until(lambda: not marked(mark), "the end of the run")
 
 
 def test_a_second_supervisor_is_refused_with_pid_and_host(tmp_path):

@@ -5,14 +5,15 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
 from headway.cli.bilingual import command, option
 from headway.errors import UsageError
-from headway.launch import request_stop
+from headway.launch import find_holder, request_stop
 from headway.messages import say
-from headway.telemetry import ENDED, RunDir, find_run, is_supervised, run_state
+from headway.telemetry import ENDED, RunDir, find_pid, find_run, is_supervised, run_state
 from headway.ui.terminal.follow import follow
 from headway.ui.terminal.watch import one_line
 
@@ -46,13 +47,29 @@ def _follow(place: RunDir) -> bool:
 def stop(run: str | None, now: bool, wait_s: float, out: Path) -> int:
     """See the message `cli/stop-help`."""
     place = find_run(run, out)
-    request_stop(place, now)
-    click.echo(say("cli/stop-sent", run=place.name), err=True)
     deadline = time.monotonic() + wait_s
-    while time.monotonic() < deadline:
+    asked: set[int] = set()
+    while True:
         state = run_state(place).state
-        if state in ENDED and not is_supervised(place):
+        if asked and state in ENDED and not is_supervised(place):
             click.echo(say("cli/stopped", run=place.name, state=say(f"ui/state-{state}")))
             return 0
+        is_over = time.monotonic() >= deadline
+        holder = find_holder(place)
+        # Just started, and nobody supervises it yet: whoever is about to must be asked, or it would train.
+        is_starting = holder is None and (state == "running" or bool(asked))
+        if not is_starting or (is_over and not asked):
+            _ask(place, now, holder, asked)
+        if is_over:
+            raise UsageError("cli/stop-slow", run=place.name, seconds=f"{wait_s:g}")
         time.sleep(_POLL_S)
-    raise UsageError("cli/stop-slow", run=place.name, seconds=f"{wait_s:g}")
+
+
+def _ask(place: RunDir, now: bool, holder: dict[str, Any] | None, asked: set[int]) -> None:
+    """Ask the holder to stop, once; a run that is handed over to a background process gets another holder."""
+    if holder is not None and find_pid(holder) in asked:
+        return
+    pid = request_stop(place, now)
+    if not asked:
+        click.echo(say("cli/stop-sent", run=place.name), err=True)
+    asked.add(pid)

@@ -45,7 +45,8 @@ def launch_run(
         UsageError: another supervisor holds the run.
     """
     job = job or read_job(run)
-    with nullcontext() if keeps_nursery else nursery, _room_for(job):
+    # The inbox before the lease: whoever sees that we hold the run may signal us, and must be heard.
+    with nullcontext() if keeps_nursery else nursery, _room_for(job), SignalInbox() as inbox:
         if lease is None:
             lease = Lease(run, tag=nursery.tag)
         else:
@@ -55,11 +56,10 @@ def launch_run(
         # Should the nursery be killed, what its ranks had started comes to us and not to init.
         adopt_orphans()
         try:
-            with SignalInbox() as inbox:
-                tell = Telling(log, observer)
-                supervisor = Supervisor(run, job, tell=tell, nursery=nursery, lease=lease, inbox=inbox)
-                supervisor.keeps_nursery = keeps_nursery
-                return _supervise(supervisor, tell, lease)
+            tell = Telling(log, observer)
+            supervisor = Supervisor(run, job, tell=tell, nursery=nursery, lease=lease, inbox=inbox)
+            supervisor.keeps_nursery = keeps_nursery
+            return _supervise(supervisor, tell, lease)
         finally:
             adopt_orphans(False)
             if events is None:

@@ -25,6 +25,8 @@ STARTS: Final = ("run_started", "run_resumed", "attempt_started")
 _RECENT_STEPS: Final = 20
 _FRESH_S: Final = 120.0
 """A run supervised on another host counts as running while its files (the lease among them) moved this lately."""
+_STARTS_S: Final = 20.0
+"""A run in the background has written its first event by then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,8 +166,10 @@ def is_supervised(run: RunDir) -> bool:
     return time.time() - max(_moved(run)) < _FRESH_S
 
 
-def _is_starting(events: list[Event]) -> bool:
+def _is_starting(run: RunDir, events: list[Event]) -> bool:
     """Say whether the process that began or resumed the run last is still about to supervise it."""
+    if not events:  # made a moment ago, and its history not begun
+        return not any(run.root.glob("ranks/*")) and time.time() - max(_moved(run, run.root)) < _STARTS_S
     started = next((event for event in reversed(events) if event.get("kind") in STARTS), {})
     starter = section(started.get("starter"))
     if not starter:
@@ -174,9 +178,9 @@ def _is_starting(events: list[Event]) -> bool:
     return time.time() - number(started.get("t")) < _FRESH_S if is_alive is None else is_alive
 
 
-def _moved(run: RunDir) -> list[float]:
+def _moved(run: RunDir, *others: Path) -> list[float]:
     times = [0.0]
-    for place in (run.events, run.lease, *(run.metrics(rank) for rank in run.ranks())):
+    for place in (*others, run.events, run.lease, *(run.metrics(rank) for rank in run.ranks())):
         with contextlib.suppress(OSError):
             times.append(place.stat().st_mtime)
     return times
@@ -189,7 +193,7 @@ def _state(run: RunDir, end: Event | None, events: list[Event]) -> State:
     if end is not None:
         found = end.get("state")
         return next((state for state in ENDED if state == found), "failed")
-    return "running" if _is_starting(events) else "lost"
+    return "running" if _is_starting(run, events) else "lost"
 
 
 def _position(steps: Columns, beat: Beat | None, end: Event | None) -> tuple[int, int | None, float | None]:
