@@ -125,6 +125,10 @@ def _apply_color(argv: Sequence[str]) -> None:
         os.environ.pop("FORCE_COLOR", None)  # rich would take it for a terminal
 
 
+_PACKAGES = {"PIL": "pillow", "yaml": "pyyaml", "cv2": "opencv-python", "sklearn": "scikit-learn"}
+"""Modules that are installed under another name."""
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one command and exit with its code."""
     given = list(sys.argv[1:] if argv is None else argv)
@@ -186,6 +190,12 @@ def _run(given: list[str]) -> int:
     except OSError as error:
         refusal = refuse_os_error(error)
         return _fail(refusal) if refusal is not None else _tell_bug(error)
+    except ModuleNotFoundError as error:
+        package = (error.name or "headway").partition(".")[0]
+        if package == "headway":
+            return _tell_bug(error)
+        pip = _PACKAGES.get(package, package)
+        return _fail(CheckError("cli/package-missing", module=package, package=pip, python=sys.executable))
     except Exception as error:  # border: a bug of ours is told as one, with what a report of it needs
         return _tell_bug(error)
     return code if isinstance(code, int) else 0

@@ -2,7 +2,8 @@
 
 A claim names its holder (user, pid, start time, boot). It is taken over only when that process is proven gone; a
 file that cannot be read counts as held. A claim is the file's own creation, under the lock of the folder, so no two
-ever win.
+ever win. The folder is open to all users, so nothing in it is trusted: no link, pipe or lock of another user is waited
+for.
 """
 
 from __future__ import annotations
@@ -14,13 +15,17 @@ import json
 import os
 import secrets
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from headway.telemetry import is_same_kernel, look_up, make_lease
+from headway.errors import CheckError
+from headway.telemetry import is_same_kernel, look_up, make_lease, read_json
 
 _FOLDER: Final = "headway-claims"
+_LOCK_S: Final = 10.0
+_LOCK_POLL_S: Final = 0.02
 
 
 def claims_folder() -> Path:
@@ -59,10 +64,17 @@ class Claims:
         return tuple(str(self._path(name)) for name in self._held)
 
     def _open_folder(self) -> None:
-        if not self._folder.is_dir():
-            with contextlib.suppress(FileExistsError):
+        """Make the folder for everybody.
+
+        Raises:
+            CheckError: it is another user's and closed to us, or no folder.
+        """
+        if not os.path.isdir(self._folder):
+            with contextlib.suppress(OSError):
                 self._folder.mkdir(parents=True)
                 self._folder.chmod(0o1777)
+        if not os.path.isdir(self._folder) or not os.access(self._folder, os.R_OK | os.W_OK | os.X_OK):
+            raise CheckError("launch/claims-closed", folder=self._folder, user=_owner(self._folder))
 
     def _create(self, name: str) -> dict[str, Any] | None:
         """Create the file; return the holder, with `is_held`, when there is one."""
@@ -91,7 +103,11 @@ class Claims:
         """Hold the folder's own lock: between the look at a stale claim and its removal nobody else may take it."""
         folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            fcntl.flock(folder, fcntl.LOCK_EX)
+            deadline = time.monotonic() + _LOCK_S
+            while not _try_lock(folder):  # anybody may hold this lock, and for as long as they like
+                if time.monotonic() > deadline:
+                    raise CheckError("launch/claims-locked", folder=self._folder, seconds=f"{_LOCK_S:g}")
+                time.sleep(_LOCK_POLL_S)
             yield
         finally:
             os.close(folder)
@@ -104,14 +120,31 @@ def drop_claims(files: Iterable[str], pid: int) -> None:
     """Remove claims that a process which has just ended could not remove itself; another's are left alone."""
     for name in files:
         with contextlib.suppress(OSError, ValueError):
-            holder = json.loads(Path(name).read_text(encoding="utf-8"))
+            holder = read_json(Path(name))
             if isinstance(holder, dict) and holder.get("pid") == pid:
                 Path(name).unlink()
 
 
-def _read_holder(path: Path) -> dict[str, Any]:
+def _try_lock(folder: int) -> bool:
     try:
-        holder = json.loads(path.read_text(encoding="utf-8"))
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _owner(folder: Path) -> str:
+    try:
+        return folder.owner()
+    except (KeyError, OSError):
+        return "n/a"
+
+
+def _read_holder(path: Path) -> dict[str, Any]:
+    if path.is_symlink():
+        return {"is_held": True}
+    try:
+        holder = read_json(path)
     except FileNotFoundError:
         return {"is_held": False}
     except (OSError, ValueError):

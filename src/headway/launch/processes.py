@@ -70,7 +70,7 @@ def tagged(tag: str) -> list[int]:
     # A job that the script has submitted carries the tag too, but belongs to the batch system.
     own_job = _job_of([f"{name}={os.environ[name]}".encode() for name in JOB_NAMES if name in os.environ])
     found = []
-    for place in _PROC.iterdir():
+    for place in _PROC.iterdir() if _PROC.is_dir() else ():
         if not place.name.isdigit() or int(place.name) == os.getpid():
             continue
         try:

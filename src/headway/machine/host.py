@@ -58,17 +58,24 @@ def count_cores(limits: GroupLimits) -> int:
 
 def read_memory(limits: GroupLimits) -> tuple[int, int]:
     """Return (bytes this process may use, bytes of them still free)."""
-    memory = psutil.virtual_memory()
-    total, free = int(memory.total), int(memory.available)
+    try:
+        memory = psutil.virtual_memory()
+        total, free = int(memory.total), int(memory.available)
+    except OSError:  # no /proc in this container: the C library knows the pages all the same
+        page = os.sysconf("SC_PAGE_SIZE")
+        total, free = os.sysconf("SC_PHYS_PAGES") * page, os.sysconf("SC_AVPHYS_PAGES") * page
     if limits.memory_bytes is None or limits.memory_bytes >= total:
         return total, free
     left = limits.memory_bytes if limits.memory_free_bytes is None else limits.memory_free_bytes
     return limits.memory_bytes, min(free, left)
 
 
-def read_swap() -> int:
-    """Return the size of the swap space."""
-    return int(psutil.swap_memory().total)
+def read_swap() -> int | None:
+    """Return the size of the swap space; none where the system does not tell."""
+    try:
+        return int(psutil.swap_memory().total)
+    except OSError:
+        return None
 
 
 def read_shm(place: Path = Path("/dev/shm")) -> tuple[int | None, int | None]:

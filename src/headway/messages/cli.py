@@ -115,6 +115,12 @@ Example:
         en_hint="go to one that exists: cd ~",
         zh_hint="换到存在的目录：cd ~",
     ),
+    "cli/package-missing": Text(
+        en="the Python package {package} is needed here, but it is not installed (module {module})",
+        zh="这里需要 Python 软件包 {package}，但尚未安装（模块 {module}）",
+        en_hint="{python} -m pip install {package}    # installs it",
+        zh_hint="{python} -m pip install {package}    # 安装它",
+    ),
     "cli/bug": Text(
         en="this is a bug in headway, not in your run",
         zh="这是 headway 自身的缺陷，不是你的训练有问题",

@@ -121,6 +121,19 @@ TEXTS: dict[str, Text] = {
         en_hint="sudo -u {user} headway stop {place}    # as that user",
         zh_hint="sudo -u {user} headway stop {place}    # 以该用户的身份",
     ),
+    "launch/claims-closed": Text(
+        en="the folder in which runs claim GPUs cannot be used: {folder} belongs to {user} and is closed to you, "
+        "or is not a folder",
+        zh="用于登记 GPU 占用的目录无法使用：{folder} 属于用户 {user}，您没有权限，或者它不是目录",
+        en_hint="sudo chmod 1777 {folder}    # or use another one: export HEADWAY_CLAIMS=$HOME/.cache/headway-claims",
+        zh_hint="sudo chmod 1777 {folder}    # 或改用其他目录：export HEADWAY_CLAIMS=$HOME/.cache/headway-claims",
+    ),
+    "launch/claims-locked": Text(
+        en="another process has kept the folder of GPU claims locked for {seconds} s: {folder}",
+        zh="另一个进程锁住 GPU 占用登记目录已达 {seconds} 秒：{folder}",
+        en_hint="lsof {folder}    # shows it; or use another folder: export HEADWAY_CLAIMS=$HOME/.cache/headway-claims",
+        zh_hint="lsof {folder}    # 查看是哪个进程；或改用其他目录：export HEADWAY_CLAIMS=$HOME/.cache/headway-claims",
+    ),
     "launch/other-user": Text(
         en="these processes belong to another user and cannot be signalled or ended from here: {processes}",
         zh="这些进程属于其他用户，这里无法向它们发信号，也无法终止它们：{processes}",

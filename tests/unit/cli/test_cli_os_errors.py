@@ -14,7 +14,7 @@ import pytest
 
 from fakes.run_fixture import write_run
 from headway.cli.bilingual import echo_json
-from headway.cli.main import main
+from headway.cli.main import main, root
 from headway.cli.os_error import refuse_os_error
 
 
@@ -88,3 +88,23 @@ def test_json_for_other_programs_has_no_bare_nan_and_takes_any_text(capfd) -> No
     text = capfd.readouterr().out
     assert json.loads(text, parse_constant=pytest.fail)["best"] == ["Infinity", "-Infinity"]
     assert "训练" in text
+
+
+def test_a_package_that_is_not_installed_is_told_as_that_and_not_as_a_bug(monkeypatch, capsys) -> None:
+    def needs_pictures(*_: object, **__: object) -> None:
+        raise ModuleNotFoundError("No module named 'PIL'", name="PIL")
+
+    monkeypatch.setattr(root, "main", needs_pictures)
+    code, text = told(["plan"], capsys)
+    assert code == 3
+    assert f"{sys.executable} -m pip install pillow" in text and "cli/package-missing" in text and "bug" not in text
+
+
+def test_tfnet_is_read_and_planned_without_pillow() -> None:
+    program = (
+        "import sys; sys.modules['PIL'] = None\n"
+        "from headway.recipes import find_recipe; from headway.recipes.tfnet import synthetic\n"
+        "print(find_recipe('tfnet').name)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "tfnet"), done.stderr

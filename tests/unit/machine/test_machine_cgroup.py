@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headway.machine.cgroup import GroupLimits, read_group_limits
-from headway.machine.host import count_cores, read_disk, read_memory
+from headway.machine.host import count_cores, read_disk, read_memory, read_swap
 
 
 @pytest.fixture
@@ -87,3 +87,14 @@ def test_disk_is_read_at_the_nearest_folder_that_exists(tmp_path):
 def test_a_file_in_the_way_of_the_output_is_not_writable(tmp_path):
     (tmp_path / "runs").write_text("")
     assert not read_disk(tmp_path / "runs" / "deep").writable
+
+
+def test_memory_is_known_where_there_is_no_proc(monkeypatch):
+    def no_proc():
+        raise FileNotFoundError(2, "no such file", "/proc/meminfo")
+
+    monkeypatch.setattr("psutil.virtual_memory", no_proc)
+    monkeypatch.setattr("psutil.swap_memory", no_proc)
+    total, free = read_memory(GroupLimits())
+    assert 0 < free <= total
+    assert read_swap() is None

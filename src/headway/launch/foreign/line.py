@@ -20,7 +20,11 @@ _LOG_BYTES: Final = 64 << 20
 
 def has_given(name: str) -> bool:
     """Say whether this process was started with a variable; `os.environ` also holds what Python has added."""
-    return any(one.startswith(f"{name}=".encode()) for one in _GIVEN.read_bytes().split(b"\0"))
+    try:
+        given = _GIVEN.read_bytes()
+    except OSError:  # no /proc
+        return False
+    return any(one.startswith(f"{name}=".encode()) for one in given.split(b"\0"))
 
 
 class LineProgram:

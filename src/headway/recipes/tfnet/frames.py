@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
 
 from headway.errors import CheckError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 Frames = NDArray[np.uint8]
 """frames, height, width, 3"""
@@ -57,17 +59,21 @@ def thin(have: int, most: int) -> NDArray[np.int64]:
 
 
 def _read_image(file: Path, size: int) -> Frames:
+    from PIL import Image  # planning and reading a config need no pictures
+
     try:
         with Image.open(file) as image:
             return _fit(image, size)
-    except (OSError, UnidentifiedImageError) as err:
+    except OSError as err:  # an image that cannot be identified is one too
         raise CheckError("tfnet/bad-frame", file=file, why=err) from err
 
 
-def _fit(image: Image.Image, size: int) -> Frames:
+def _fit(image: Image, size: int) -> Frames:
+    from PIL.Image import Resampling
+
     plain = image.convert("RGB")
     if plain.size != (size, size):
-        plain = plain.resize((size, size), Image.Resampling.BILINEAR)
+        plain = plain.resize((size, size), Resampling.BILINEAR)
     return np.asarray(plain, dtype=np.uint8)
 
 

@@ -11,7 +11,6 @@ from typing import Final
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from PIL import Image
 
 from headway.recipes.tfnet.labels import HEADER
 
@@ -64,6 +63,8 @@ def _sentence(dice: Generator, split: str, index: int) -> list[str]:
 
 def _background(dice: Generator) -> NDArray[np.float32]:
     """Return a blurred, dark scene."""
+    from PIL import Image  # only to make pictures, not to plan
+
     coarse = dice.uniform(20, 90, size=(8, 8, 3)).astype(np.uint8)
     smooth = Image.fromarray(coarse).resize((SIDE, SIDE), Image.Resampling.BICUBIC)
     return np.asarray(smooth, dtype=np.float32)
@@ -105,6 +106,8 @@ def _place(word: str, t: float) -> tuple[float, float] | None:
 
 
 def _write_frames(folder: Path, frames: Iterator[NDArray[np.uint8]]) -> None:
+    from PIL import Image
+
     folder.mkdir(parents=True)
     for number, frame in enumerate(frames, 1):
         Image.fromarray(frame).save(folder / f"{number:05d}.jpg", quality=90)
