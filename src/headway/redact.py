@@ -76,6 +76,12 @@ def redact_words(words: Sequence[str], environ: Mapping[str, str] | None = None)
     return found
 
 
+def remember_secrets(environ: Mapping[str, str]) -> None:
+    """Hide the secrets of another environment, too, in every later text: the one that our ranks get."""
+    for name, value in environ.items():
+        _seen.update(one for one in _within(value, is_secret=_is_secret_name(name)) if _is_worth(one))
+
+
 def redact_lines(lines: Sequence[str]) -> list[str]:
     """Return the last lines of a log to be shown; a private key goes over many of them."""
     whole = mask_secrets("\n".join(lines))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 _BYTE_STEPS = (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
 
 def size(num_bytes: float | None) -> str:
     """Return bytes as text, `1.5 GiB`; an absent reading is `n/a`."""
-    if num_bytes is None:
+    if num_bytes is None or not math.isfinite(num_bytes):
         return "n/a"
     for name, step in _BYTE_STEPS:
         # What would round to 1024.0 of a unit is 1.0 of the next.
@@ -17,8 +19,8 @@ def size(num_bytes: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Return seconds as text: `850 ms`, `12.4 s`, `3:05`, `2:03:05`, `3 d 4:05`."""
-    if seconds is None:
+    """Return seconds as text: `850 ms`, `12.4 s`, `3:05`, `2:03:05`, `3 d 4:05`; what is no number is `n/a`."""
+    if seconds is None or not math.isfinite(seconds):
         return "n/a"
     if seconds < 0.9995:
         return f"{seconds * 1000:.0f} ms"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import difflib
+import errno
 import itertools
 import os
 import re
@@ -57,7 +58,9 @@ def _read_bytes(path: Path, place: Place, problems: Problems) -> bytes:
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     with os.fdopen(handle, "rb") as file:
         _check_kind(os.fstat(handle), path, place, problems)
-        content = file.read(MAX_BYTES + 1)
+        content: bytes | None = file.read(MAX_BYTES + 1)
+    if content is None:  # `/proc/kmsg` has no end, and nothing to say just now
+        problems.stop(place, "config/unreadable", why=os.strerror(errno.EINVAL))
     if len(content) > MAX_BYTES:
         problems.stop(place, "config/too-large", have=f"> {count(MAX_BYTES)} B", limit=f"{count(MAX_BYTES)} B")
     return content

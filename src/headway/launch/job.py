@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from headway.redact import redact, redact_words
@@ -40,7 +39,7 @@ class Training:
         return found if self.probe is None else {**found, "probe": dict(self.probe)}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignLine:
     """A launch line of the user's own."""
 
@@ -66,11 +65,6 @@ class ForeignLine:
     def makes_ranks(self) -> bool:
         """The one process we start may start its ranks by itself, as launchers do, and Lightning."""
         return not self.is_distributed
-
-    @cached_property
-    def has_secrets(self) -> bool:
-        """The arguments are not all written down; the ranks are told them in memory."""
-        return list(self.argv) != redact_words(self.argv)
 
     def to_json(self) -> dict[str, Any]:
         """Return the plain form, as it may be written down: secrets among the arguments are left out."""

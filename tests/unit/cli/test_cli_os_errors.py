@@ -103,7 +103,7 @@ def test_a_package_that_is_not_installed_is_told_as_that_and_not_as_a_bug(monkey
 def test_tfnet_is_read_and_planned_without_pillow() -> None:
     program = (
         "import sys; sys.modules['PIL'] = None\n"
-        "from headway.recipes import find_recipe; from headway.recipes.tfnet import synthetic\n"
+        "from headway.task import find_recipe; from headway.recipes.tfnet import synthetic\n"
         "print(find_recipe('tfnet').name)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

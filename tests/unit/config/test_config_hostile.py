@@ -145,6 +145,13 @@ def test_a_file_that_is_not_there_names_the_nearest(write, recipe):
         assert refused.value.problems[0].code == code
 
 
+@pytest.mark.skipif(not os.access("/proc/kmsg", os.R_OK), reason="only root may open it")
+def test_a_file_without_an_end_and_without_a_word_is_unreadable(recipe):
+    with pytest.raises(ConfigErrors) as refused:
+        load_config(Path("/proc/kmsg"), recipe=recipe)
+    assert refused.value.problems[0].code == "config/unreadable"
+
+
 def test_a_link_to_itself_is_unreadable(write, recipe):
     os.symlink("loop.yaml", "loop.yaml")
     with pytest.raises(ConfigErrors) as refused:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import base64
 import json
 import urllib.parse
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from headway.launch import ForeignLine
+from headway.launch.foreign.exec import _program
+from headway.launch.foreign.line import LineProgram
+from headway.launch.job import Job, write_job
 from headway.launch.output import AppendFile, RankOutput
+from headway.launch.program import Seat
 from headway.redact import hide_known, redact, redact_lines, redact_words
-from headway.telemetry import EventLog, HeartbeatWriter, MetricsWriter, list_rows, new_run_dir
+from headway.telemetry import EventLog, HeartbeatWriter, MetricsWriter, RunDir, list_rows, new_run_dir
 
 ENVIRON = {"WANDB_API_KEY": "canary-0123456789", "HOME": "/home/user", "DB_PASSWORD": "hunter22"}
 
@@ -194,3 +199,20 @@ def test_the_merged_log_holds_no_secret_of_the_run_and_the_ranks_own_file_is_byt
     assert (tmp_path / "stdout.log").read_bytes() == b"key canary-0123456789\nnext\n"
     assert "key …\n" in (tmp_path / "log").read_text() and "next" in (tmp_path / "log").read_text()
     assert shown == [b"key canary-0123456789", b"next"]  # the terminal shows what the program printed
+
+
+@pytest.mark.parametrize("more", [0, 30_000])
+def test_a_rank_gets_its_whole_line_without_the_directory_or_too_long_for_a_packet(tmp_path, more: int) -> None:
+    argv = ("python", "x.py", "--password", "canary-word-1", *["汉字"] * more)
+    line = ForeignLine(argv=argv, cwd="/")
+    job = Job(program=line, world_size=1, threads=1, devices=None, restarts=0, grace_s=1.0)
+    job = replace(job, environment={"SOME_TOKEN": "canary-inline-2"})
+    run = RunDir(tmp_path)
+    seat = Seat(attempt=1, rank=0, local_rank=0, world_size=1, port=2)
+    order = LineProgram(run, job, line).order(seat).call
+    assert len(json.dumps(dict(order))) < 1 << 17
+    if more:
+        write_job(run, job)
+        assert "canary" not in run.job.read_text()
+    assert _program(dict(order)) == (list(argv), "/", False)
+    assert hide_known(b"printed canary-inline-2") == "printed …".encode()

@@ -18,13 +18,11 @@ _NOT_OURS = ("TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_ERROR_FILE", "HEADWAY
 
 def main(job: dict[str, Any]) -> NoReturn:
     """Replace this process; whatever prevents that is raised, and told by the nursery."""
-    line = read_job(RunDir(Path(job["run_dir"]))).foreign
-    assert line is not None
-    argv = list(job.get("argv") or line.argv)
-    if line.has_macros:
+    argv, cwd, has_macros = _program(job)
+    if has_macros:
         argv = [argv[0], *(Template(word).safe_substitute(local_rank=job["local_rank"]) for word in argv[1:])]
     environment = _environment()
-    os.chdir(line.cwd)
+    os.chdir(cwd)
     # What is ignored stays so across an exec. Python ignores the first two, and `yes | head` would never end; a shell
     # ignores the next two in what it starts with `&`, and a stop that we pass on would not be heard; the nursery
     # ignores the last ones.
@@ -32,6 +30,16 @@ def main(job: dict[str, Any]) -> NoReturn:
     for signum in ignored:
         signal.signal(signum, signal.SIG_DFL)
     os.execvpe(argv[0], argv, environment)
+
+
+def _program(job: dict[str, Any]) -> tuple[list[str], str, bool]:
+    """Return the words, the folder and whether `${local_rank}` means a number; a long line is in the job file."""
+    if "argv" in job:
+        return list(job["argv"]), job["cwd"], job["has_macros"]
+    line = read_job(RunDir(Path(job["run_dir"]))).foreign
+    assert line is not None
+    words = dict(enumerate(line.argv)) | {int(at): word for at, word in job["hidden"].items()}
+    return list(words.values()), line.cwd, line.has_macros
 
 
 def _environment() -> dict[str, str]:

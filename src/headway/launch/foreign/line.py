@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from headway.launch.hook import hook_environment
 from headway.launch.job import ForeignLine, Job, ranks_environ
 from headway.launch.own_engine import rank_call
 from headway.launch.program import RankOrder, Seat
+from headway.redact import remember_secrets
 from headway.telemetry import RunDir
 
 EXEC_ENTRY: Final = "headway.launch.foreign.exec:main"
@@ -16,6 +19,8 @@ COERCED: Final = "LC_CTYPE"
 """Set by Python in its own environment where the locale is C (PEP 538); a program of the user must not inherit it."""
 _GIVEN: Final = Path("/proc/self/environ")
 _LOG_BYTES: Final = 64 << 20
+_MOST_LINE_BYTES: Final = 64 << 10
+"""Of a line that is sent whole: half of a packet to the nursery."""
 
 
 def has_given(name: str) -> bool:
@@ -35,14 +40,24 @@ class LineProgram:
     def __init__(self, run: RunDir, job: Job, line: ForeignLine) -> None:
         self._run, self._job, self._line = run, job, line
         self._environ = ranks_environ(job)
+        remember_secrets(self._environ)
 
     def order(self, seat: Seat) -> RankOrder:
         """Return what the rank in this seat is started with."""
-        call = rank_call(self._run, seat)
-        if self._line.has_secrets:
-            # What job.json may not hold travels only in memory; the rank reads the rest there.
-            call["argv"] = list(self._line.argv)
-        return RankOrder(call=call, env=self._env(seat))
+        return RankOrder(call={**rank_call(self._run, seat), **self._words}, env=self._env(seat))
+
+    @cached_property
+    def _words(self) -> dict[str, Any]:
+        """What a rank executes: it needs no file, so that a directory that goes away at its start does not end it.
+
+        A line too long for a packet is read from job.json, but for the words that job.json may not hold.
+        """
+        line = self._line
+        whole = {"argv": list(line.argv), "cwd": line.cwd, "has_macros": line.has_macros}
+        if len(json.dumps(whole)) < _MOST_LINE_BYTES:
+            return whole
+        written = zip(line.argv, line.to_json()["argv"], strict=True)
+        return {"hidden": {str(at): word for at, (word, shown) in enumerate(written) if word != shown}}
 
     def _env(self, seat: Seat) -> dict[str, str]:
         line, devices = self._line, self._job.devices
