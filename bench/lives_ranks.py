@@ -25,9 +25,10 @@ from headway.cli.main import main as headway
 from headway.engine import loop, precision
 from headway.engine import rank as entry
 from headway.engine.rank_state import Run
-from headway.launch import Lease, die_with_parent
+from headway.launch import Lease
 from headway.machine import inspect_machine
 from headway.planner import layout
+from headway.process import die_with_parent
 from headway.start import decide
 from headway.telemetry import EventLog, RunDir, read_json
 from lives_draw import Strike

@@ -10,8 +10,9 @@ import pytest
 from command import TINY, clean_env, events, headway, only_run, wait_until
 
 from headway.checkpoint import find_resumable
+from headway.process import is_held, make_lease
 from headway.task.order import Order, expected_ledger
-from headway.telemetry import RunDir, is_held, make_lease, read_json, read_metrics, run_state
+from headway.telemetry import RunDir, read_json, read_metrics, run_state
 
 SHORT = ("save.every=2", "launch.restarts=0", "task.fail_rank=0")
 NAMES = ("job.json", "plan.json", "config.yaml", "origins.json", "events.jsonl", "lease.json", "command.json")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.errors import TrainError
-from headway.launch.processes import die_with_parent
+from headway.process import die_with_parent
 from headway.telemetry import HeartbeatWriter, RunDir, read_json
 
 FORWARD = 3

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from headway.planner.record import Plan, PlanRow
-from headway.telemetry import EventLog, HeartbeatWriter, MetricsWriter, RunDir, make_lease, write_json
+from headway.process import make_lease
+from headway.telemetry import EventLog, HeartbeatWriter, MetricsWriter, RunDir, write_json
 
 START_T = 1_760_000_000.0
 """When the run began, unix seconds."""

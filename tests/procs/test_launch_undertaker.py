@@ -12,8 +12,8 @@ from functools import partial
 import pytest
 
 import headway.launch.sweeper as undertaker_module
-from headway.launch.processes import tagged
 from headway.launch.sweeper import Undertaker
+from headway.process import tagged
 
 JOB = """
 import os, subprocess, sys, time

@@ -13,7 +13,8 @@ from headway.cli.bilingual import command, option
 from headway.errors import UsageError
 from headway.launch import find_holder, request_stop
 from headway.messages import say
-from headway.telemetry import ENDED, RunDir, find_pid, find_run, is_supervised, run_state
+from headway.process import find_pid
+from headway.telemetry import ENDED, RunDir, find_run, is_supervised, run_state
 from headway.ui.terminal.follow import follow
 from headway.ui.terminal.watch import one_line
 

@@ -30,9 +30,10 @@ from headway.launch import (
     write_job,
 )
 from headway.messages import say
+from headway.process import make_lease
 from headway.start.detach import detach
 from headway.start.write import describe_command
-from headway.telemetry import EventLog, RunDir, make_lease, new_run_dir, write_json
+from headway.telemetry import EventLog, RunDir, new_run_dir, write_json
 from headway.ui.output import unblocked
 from headway.ui.terminal.ending import typed
 from headway.ui.terminal.failure import failure_text

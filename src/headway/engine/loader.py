@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from headway.process import die_with_parent
 from headway.task import Data
 from headway.task.order import Int64, Order, Share, micro_batches
 
@@ -47,13 +48,11 @@ class _Keys:
         return micro_batches(*self._args)
 
 
-def _die_with_parent(_: int) -> None:
-    """Let the kernel end a worker whose rank is gone; Ctrl-C and stop signals are the rank's affair."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+def _serve_rank(rank: int, _: int) -> None:
+    """Let the kernel end a worker whose rank (a pid) is gone; Ctrl-C and stop signals are the rank's affair."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    if os.getppid() == 1:
-        os._exit(1)
+    die_with_parent(rank)
 
 
 def load(
@@ -77,7 +76,7 @@ def load(
         batch_size=None,
         num_workers=workers,
         prefetch_factor=prefetch,
-        worker_init_fn=_die_with_parent,
+        worker_init_fn=partial(_serve_rank, os.getpid()),
         pin_memory=device.type == "cuda",
         multiprocessing_context="fork",
         # Its own: a draw from the global generator here would make a resumed run differ from an undisturbed one.

@@ -12,18 +12,15 @@ from headway.launch.job import ForeignLine, Job, Training, read_job, training_jo
 from headway.launch.lease import Lease, clear_abandoned, find_holder, refuse_held
 from headway.launch.nursery import Nursery, start_nursery
 from headway.launch.outcome import Incident, Observer, Outcome, SilentObserver
-from headway.launch.processes import DETACHED, TAG_NAME, die_with_parent
 from headway.launch.run import launch_run
 from headway.launch.stop import request_stop
 from headway.launch.terminal import LOG_NAME
 
 __all__ = [
     "COERCED",
-    "DETACHED",
     "EXEC_ENTRY",
     "HOOK_SITE",
     "LOG_NAME",
-    "TAG_NAME",
     "Claims",
     "ForeignLine",
     "Incident",
@@ -38,7 +35,6 @@ __all__ = [
     "Training",
     "clear_abandoned",
     "diagnosis_text",
-    "die_with_parent",
     "find_holder",
     "has_given",
     "incident_facts",

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from headway.diagnosis import ExitStatus
 from headway.launch.listeners import Process, Tree
-from headway.launch.processes import send_signal
+from headway.process import send_signal
 from headway.redact import redact_words
 
 _LOOK_S: Final = 0.5

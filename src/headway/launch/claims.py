@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from headway.errors import CheckError
-from headway.telemetry import is_same_kernel, look_up, make_lease, read_json
+from headway.process import is_same_kernel, look_up, make_lease
+from headway.telemetry import read_json
 
 _FOLDER: Final = "headway-claims"
 _LOCK_S: Final = 10.0

@@ -10,17 +10,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from headway.errors import UsageError
-from headway.launch.processes import sweep
-from headway.telemetry import (
-    LOCK_NAME,
-    RunDir,
-    is_locked,
-    is_same_kernel,
-    look_up,
-    make_lease,
-    read_json,
-    write_json,
-)
+from headway.process import is_same_kernel, look_up, make_lease, sweep
+from headway.telemetry import LOCK_NAME, RunDir, is_locked, read_json, write_json
 
 RENEW_S: Final = 5.0
 _FOREIGN_EXPIRES_S: Final = 60.0

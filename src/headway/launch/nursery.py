@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from headway.launch import wire
 from headway.launch.oom_kills import count_oom_kills
-from headway.launch.processes import DETACHED, TAG_NAME, sweep
 from headway.launch.program import RankOrder
 from headway.launch.sweeper import Undertaker
+from headway.process import DETACHED, TAG_NAME, sweep
 
 ENTRY: Final = "headway.engine.rank:main"
 _OUTPUT_BYTES: Final = 1 << 16

@@ -27,7 +27,7 @@ from headway.errors import HeadwayError
 from headway.launch import wire
 from headway.launch.claims import drop_claims
 from headway.launch.hook import remove_temps
-from headway.launch.processes import (
+from headway.process import (
     CLEANERS_S,
     adopt_orphans,
     descendants,

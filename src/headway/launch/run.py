@@ -13,9 +13,9 @@ from headway.launch.job import Job, read_job
 from headway.launch.lease import Lease
 from headway.launch.nursery import Nursery
 from headway.launch.outcome import Observer, Outcome
-from headway.launch.processes import adopt_orphans
 from headway.launch.signals import SignalInbox
 from headway.launch.supervisor import Supervisor
+from headway.process import adopt_orphans
 from headway.telemetry import EventLog, RunDir
 
 _FILES_A_RANK: Final = 4

@@ -10,7 +10,8 @@ from headway.errors import UsageError
 from headway.launch.lease import find_holder
 from headway.launch.listeners import read_processes
 from headway.launch.signals import POLITE_STOP
-from headway.telemetry import RunDir, find_pid, is_held
+from headway.process import find_pid, is_held
+from headway.telemetry import RunDir
 
 
 def request_stop(run: RunDir, now: bool = False) -> int:

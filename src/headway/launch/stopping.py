@@ -10,7 +10,7 @@ from typing import Final
 
 from headway.launch.attempt import Attempt
 from headway.launch.listeners import Tree, choose_polite, find_listeners, is_reader, read_processes
-from headway.launch.processes import descendants, send_signal, without_cleaners
+from headway.process import descendants, send_signal, without_cleaners
 
 _LOOK_S: Final = 0.25
 _LATE_SHARE: Final = 0.5

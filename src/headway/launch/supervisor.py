@@ -31,7 +31,6 @@ from headway.launch.nursery import Nursery
 from headway.launch.outcome import Incident, Outcome, State
 from headway.launch.output import AppendFile, merge_lines
 from headway.launch.own_engine import OwnEngine
-from headway.launch.processes import descendants, kill_all, send_signal, sweep, without_cleaners
 from headway.launch.program import Program
 from headway.launch.restarts import RestartBudget, StallWatch
 from headway.launch.signals import POLITE_STOP, SignalInbox
@@ -39,6 +38,7 @@ from headway.launch.stopping import PoliteStop, pass_on, read_helpers
 from headway.launch.terminal import leave_terminal
 from headway.launch.verdict import Reach, Stop, Verdict, add_signal, explain_hang, explain_nursery, judge, read_reach
 from headway.launch.watching import ForeignWatch, HeartbeatWatch, Watch
+from headway.process import descendants, kill_all, send_signal, sweep, without_cleaners
 from headway.redact import redact
 from headway.telemetry import Beat, Event, RunDir, read_events
 

@@ -21,7 +21,7 @@ from typing import Final
 
 from headway.launch.claims import drop_claims
 from headway.launch.hook import remove_temps
-from headway.launch.processes import TAG_NAME, sweep
+from headway.process import TAG_NAME, sweep
 
 _SCRIPT: Final = """
 python=$1 tag=$2 pid=$3; set --

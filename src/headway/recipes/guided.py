@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Literal, TextIO
 
 from headway.config import LoadedConfig, RunConfig, flatten, layer_of, load_config, write_word
-from headway.launch import die_with_parent
 from headway.machine import inspect_machine
 from headway.messages import say
+from headway.process import die_with_parent
 from headway.task import find_recipe
 from headway.telemetry import Event, RunDir, follow_events, list_runs, read_metrics
 

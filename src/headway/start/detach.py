@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from headway.launch import DETACHED, HOOK_SITE, LOG_NAME, TAG_NAME, Lease, clear_abandoned
+from headway.launch import HOOK_SITE, LOG_NAME, Lease, clear_abandoned
 from headway.messages import language
+from headway.process import DETACHED, TAG_NAME
 from headway.telemetry import RunDir, read_objects
 
 _POLL_S: Final = 0.02

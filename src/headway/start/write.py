@@ -12,8 +12,9 @@ from typing import Any, Final
 from headway.checkpoint import copy_checkpoint
 from headway.config import dump_yaml, redact, redact_words
 from headway.launch import training_job, write_job
+from headway.process import make_lease
 from headway.start.decide import Decision
-from headway.telemetry import EventLog, RunDir, make_lease, new_run_dir, require_record, write_json
+from headway.telemetry import EventLog, RunDir, new_run_dir, require_record, write_json
 
 _GIT_S: Final = 5.0
 _RECORDED: Final = (

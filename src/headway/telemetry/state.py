@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from headway.process import boot_id, is_same_kernel, look_up
 from headway.telemetry.events import Event, read_events
 from headway.telemetry.heartbeat import Beat, read_beat
-from headway.telemetry.lease import boot_id, is_locked, is_same_kernel, look_up
+from headway.telemetry.lease import is_locked
 from headway.telemetry.lines import number
 from headway.telemetry.metrics import Columns, own_step_s, tail_metrics
 from headway.telemetry.reading import read_record, section, whole, words

@@ -32,13 +32,13 @@ from torch._subclasses.fake_tensor import (
 
 import headway
 from headway.engine.ema import Ema
-from headway.engine.leash import end_with
 from headway.engine.optim import Muon, make_optimizers
 from headway.engine.parallel import Ranks
 from headway.engine.precision import Precision
 from headway.engine.rank import build_model, load_task
 from headway.errors import HeadwayError
 from headway.planner import Plan
+from headway.process import die_with_parent
 from headway.task import Task
 from headway.trace.fake_ops import StandIns
 from headway.trace.storages import CudaCasts, Tracker, tensor_bytes
@@ -236,7 +236,7 @@ def own_sources() -> dict[str, str]:
 def main() -> None:
     """Answer one question."""
     question = json.load(sys.stdin)
-    end_with(question["asker"])
+    die_with_parent(question["asker"])
     torch.set_num_threads(1)
     json.dump(answer(question), sys.stdout)
 

@@ -32,7 +32,7 @@ from torch._subclasses.fake_tensor import (
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils._pytree import tree_iter
 
-from headway.engine.leash import end_with
+from headway.process import die_with_parent
 from headway.trace import fake_cuda
 from headway.trace.fake_ranks import Group, Untraceable, pretend_ranks
 from headway.trace.fake_tensors import KNOWN, Devices, Pretence
@@ -310,7 +310,7 @@ def _most(watch: Watch) -> int:
 def main() -> None:
     """Answer one question."""
     question = json.load(sys.stdin)
-    end_with(question["asker"])
+    die_with_parent(question["asker"])
     torch.set_num_threads(1)
     run_script(question)
 

@@ -104,7 +104,7 @@ def test_pruning_asks_the_files_not_the_names(run, capsys):
 
 
 def test_a_live_run_is_not_pruned(run, capsys):
-    from headway.telemetry import make_lease
+    from headway.process import make_lease
 
     (run / "lease.json").write_text(json.dumps(make_lease()))
     code, _, err = ckpt(capsys, "prune", "--keep-last", "1", "--yes")

@@ -16,7 +16,7 @@ from headway.errors import CheckError
 from headway.launch import claims
 from headway.launch.claims import Claims
 from headway.launch.foreign.ports import PortHold
-from headway.telemetry import make_lease
+from headway.process import make_lease
 
 
 def test_a_claim_holds_against_another_run_and_names_the_holder(tmp_path):

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from headway.launch.hook import HOOK_SITE
-from headway.launch.processes import TAG_NAME, descendants, kill_all, tagged
+from headway.process import TAG_NAME, descendants, kill_all, tagged
 from headway.start.detach import detach
 from headway.telemetry import RunDir
 

@@ -8,12 +8,13 @@ import threading
 
 import pytest
 
-import headway.telemetry.lease as lease_of
+import headway.process as process_of
 import headway.telemetry.state as state_of
 from headway.errors import UsageError
 from headway.launch import find_holder, request_stop
 from headway.launch.lease import Lease, clear_abandoned
-from headway.telemetry import LOCK_NAME, RunDir, is_supervised, make_lease
+from headway.process import make_lease
+from headway.telemetry import LOCK_NAME, RunDir, is_supervised
 
 
 @pytest.fixture
@@ -134,7 +135,7 @@ def elsewhere(run, **changes):
 def from_a_container(monkeypatch):
     """Be where not every process of the machine can be seen."""
     own = make_lease()["pid_ns"]
-    monkeypatch.setattr(lease_of, "_FIRST_NAMESPACE", own + 1)
+    monkeypatch.setattr(process_of, "_FIRST_NAMESPACE", own + 1)
 
 
 def test_a_holder_in_another_container_is_judged_by_its_lock(run, from_a_container):

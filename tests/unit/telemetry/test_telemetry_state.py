@@ -11,16 +11,8 @@ import pytest
 
 from fakes.run_fixture import FakeRun, bpb_at, loss_at, write_live_run, write_run
 from headway.errors import UsageError
-from headway.telemetry import (
-    EventLog,
-    find_run,
-    is_held,
-    make_lease,
-    number,
-    read_json,
-    run_state,
-    write_json,
-)
+from headway.process import is_held, make_lease
+from headway.telemetry import EventLog, find_run, number, read_json, run_state, write_json
 
 
 def test_a_finished_run_is_told_whole(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from headway.diagnosis import Hang, RankView, judge_hang
 from headway.launch.attempt import Attempt
 from headway.launch.hook import Flight, HookPage, ask_for_flight, ask_for_stacks, read_dump, read_flight
 from headway.launch.job import Job
-from headway.launch.processes import descendants
 from headway.launch.watching import ForeignWatch
+from headway.process import descendants
 from headway.telemetry import PHASES, Beat, RunDir, read_beat
 
 _STEPS: Final = 5

@@ -7,12 +7,11 @@ The folder `site` is read by interpreters that have no headway: stdlib only, and
 
 from headway.launch.hook.flight import Flight, ask_for_flight, read_dump, read_flight
 from headway.launch.hook.page import HookPage, ask_for_stacks, hide_in_errors, parse_page, read_error, read_page
-from headway.launch.hook.place import HOOK_SITE, JOB_NAMES, hook_environment
+from headway.launch.hook.place import HOOK_SITE, hook_environment
 from headway.launch.hook.temps import remove_temps
 
 __all__ = [
     "HOOK_SITE",
-    "JOB_NAMES",
     "Flight",
     "HookPage",
     "ask_for_flight",

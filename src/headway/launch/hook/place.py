@@ -7,11 +7,11 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from headway.process import JOB_NAMES
+
 HOOK_SITE = Path(__file__).parent / "site"
 DUMP_NAME = "nccl_trace_rank_"
 """NCCL's watchdog adds the rank; without our word it would leave the file in the temp folder."""
-JOB_NAMES = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "ENVIRONMENT")
-"""What batch systems call a job (Slurm also says BATCH); a job that a script submits inherits its environment."""
 _DUMP_VARIABLES = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
 
 _OUTSIDE = (
