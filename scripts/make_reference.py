@@ -41,6 +41,7 @@ _STAGES = {
     "checkpoint": ("Checkpoints", "检查点"),
     "diagnose": ("Why a rank failed", "rank 失败的原因"),
     "telemetry": ("Runs", "训练目录"),
+    "guide": ("The guides' own commands", "指南命令"),
     "ui": ("Screens and export", "界面与导出"),
 }
 """Stages that can refuse something, in the order of a run, with their headings."""

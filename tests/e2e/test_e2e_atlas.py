@@ -12,8 +12,8 @@ import pytest
 import torch
 from command import clean_env, events, headway, processes_of, wait_until
 
+from headway.guide import read_note
 from headway.recipes.atlas.build import write_synthetic
-from headway.recipes.atlas.guide_files import read_note
 from headway.telemetry import RunDir, list_runs, read_metrics
 
 CONFIG = "atlas/configs/train_config.yaml"

@@ -136,9 +136,9 @@ def test_the_data_check_counts_the_posters_and_reads_them(tmp_path):
     ("line", "code"),
     [
         ("python train.py --config config_data_action_head.json", "layoutmaster/guide-no-mode"),
-        ("python train.py --config nope.json --mode train", "layoutmaster/guide-no-config"),
-        (RESUME, "layoutmaster/guide-no-checkpoint"),
-        ("python train.py --mode train --epochs 3", "layoutmaster/guide-odd-flag"),
+        ("python train.py --config nope.json --mode train", "guide/no-config"),
+        (RESUME, "guide/no-checkpoint"),
+        ("python train.py --mode train --epochs 3", "guide/odd-flag"),
         ("./start_training.sh data.batch_size=9", "plan/batch-does-not-divide"),
     ],
 )

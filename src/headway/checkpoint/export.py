@@ -243,8 +243,10 @@ def _encode_meta(manifest: Manifest, measures: Mapping[str, float]) -> bytes:
 
 
 def _run_torch(python: str, weights: Path, model: Path) -> None:
-    line = [python, "-m", "headway.checkpoint.export_torch", str(weights), str(model)]
-    ended = subprocess.run(line, capture_output=True, text=True, errors="replace", check=False)
-    if ended.returncode:
-        last = (ended.stderr.strip().splitlines() or ["n/a"])[-1]
+    line = [python, "-m", "headway.checkpoint.write_pt"]
+    request = json.dumps({"weights": str(weights), "out": str(model)})
+    ended = subprocess.run(line, input=f"{request}\n", capture_output=True, text=True, errors="replace", check=False)
+    why = json.loads(ended.stdout)["error"] if ended.returncode == 0 and ended.stdout else ""
+    if ended.returncode or why:
+        last = why or (ended.stderr.strip().splitlines() or ["n/a"])[-1]
         raise CheckpointError("checkpoint/export-child", path=model.name, code=ended.returncode, why=last)

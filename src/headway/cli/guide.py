@@ -25,5 +25,5 @@ def guide(recipe: str, entry: str, argv: tuple[str, ...]) -> int:
     """Run one of a guide's commands."""
     if recipe not in RECIPES:
         raise UsageError("recipes/unknown", name=recipe, known=", ".join(sorted(RECIPES)))
-    code: int = importlib.import_module(f"headway.recipes.{recipe}.guided").main(entry, list(argv))
+    code: int = importlib.import_module(f"headway.recipes.{recipe}.guide").main(entry, list(argv))
     return code

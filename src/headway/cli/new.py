@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from headway.cli.bilingual import command, option
+from headway.guide import make_project, plan_project
 from headway.messages import say
-from headway.recipes.project import make_project, plan_project
 
 
 @command("new", help="cli/new-help")

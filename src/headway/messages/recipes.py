@@ -23,21 +23,6 @@ TEXTS: dict[str, Text] = {
         en_hint="give a new folder, so that nothing of yours is overwritten",
         zh_hint="换一个新目录，以免覆盖已有文件",
     ),
-    "recipes/guide-small": Text(
-        en="no GPU here: a small model ({size}) is trained on CPU ranks; {flag} trains the guide's own size",
-        zh="本机没有 GPU：在 CPU 上训练小模型（{size}）；加 {flag} 训练指南中的完整规模",
-    ),
-    "recipes/guide-full": Text(
-        en="the guide's own size is trained ({flag}, or a GPU is here)",
-        zh="按指南中的完整规模训练（{flag}，或本机有 GPU）",
-    ),
-    "recipes/guide-many-nodes": Text(
-        en="the launcher spreads {ranks} processes over several machines, {here} of them here; a guide's script trains "
-        "on one",
-        zh="启动器在多台机器上共启动 {ranks} 个进程，本机 {here} 个；指南脚本只在一台机器上训练",
-        en_hint="start it on one machine, or supervise a script of your own with headway run",
-        zh_hint="只在一台机器上启动，或用 headway run 管理自己的脚本",
-    ),
     "recipes/data-changed": Text(
         en="{file} has changed since it was prepared (in the 4 MiB from byte {offset} on)",
         zh="{file} 在准备完成之后被改动（从第 {offset} 字节起的 4 MiB 内）",

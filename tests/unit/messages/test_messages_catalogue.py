@@ -26,6 +26,7 @@ COMPUTED = {
     "diagnose/": "classes of failure; `classify` names them without the stage",
     "diagnose/foreign-": "classes of failure, with advice for a script that has no config of ours",
     "diagnose/hang-": "classes of standing still; `judge_hang` names them",
+    "guide/unused-": "why a setting is not used, by a word",
     "machine/row-": "rows of a table, in a loop",
     "plan/from-": "layers and rules a value may come from",
     "plan/holder-": "who holds memory, by the forecast's names",

@@ -204,42 +204,6 @@ TEXTS: dict[str, Text] = {
         en="a run goes on from its newest verified checkpoint: headway resume RUN",
         zh="训练会从最新的、通过校验的检查点继续：headway resume RUN",
     ),
-    "atlas/guide-no-config": Text(
-        en="there is no config {path}; in atlas/configs there is: {known}",
-        zh="没有配置文件 {path}；atlas/configs 中有：{known}",
-        en_hint="set --config to one of them",
-        zh_hint="将 --config 设为其中之一",
-    ),
-    "atlas/guide-odd-flag": Text(
-        en="{flag} is no flag of this script; it knows {known}",
-        zh="脚本没有 {flag} 这个参数；可用的有：{known}",
-        en_hint="write settings as key=value, such as training.num_epochs=10",
-        zh_hint="设置项写成 key=value，例如 training.num_epochs=10",
-    ),
-    "atlas/guide-no-value": Text(
-        en="{flag} has no value",
-        zh="{flag} 缺少取值",
-        en_hint="write {flag}=…",
-        zh_hint="写成 {flag}=…",
-    ),
-    "atlas/guide-no-checkpoint": Text(
-        en="there is no checkpoint {path}; beside it there is: {known}",
-        zh="没有检查点 {path}；同一目录中有：{known}",
-        en_hint="name one of them; epochs count from 0",
-        zh_hint="改为其中之一；轮次从 0 开始计数",
-    ),
-    "atlas/guide-foreign": Text(
-        en="{path} was not written by a run here, so nothing tells which run and step to go on from",
-        zh="{path} 不是由这里的训练写出的，无法得知应从哪次训练的哪一步继续",
-        en_hint="name a .pt file of this project, or type: headway resume RUN",
-        zh_hint="改用本项目写出的 .pt 文件，或运行：headway resume RUN",
-    ),
-    "atlas/guide-run-gone": Text(
-        en="{path} comes from the run {run}, which is not there; the file alone holds weights, not the optimizer",
-        zh="{path} 来自训练 {run}，但该目录已不存在；文件本身只有权重，没有优化器状态",
-        en_hint="bring the run directory back, or start anew without --resume",
-        zh_hint="恢复该训练目录，或去掉 --resume 重新开始",
-    ),
     "atlas/guide-split": Text(
         en="--split {split}: only the held-out episodes are measured, training ones would show memory",
         zh="--split {split}：只在留作验证的回合上评估；用训练回合只会测出记忆",
@@ -250,51 +214,9 @@ TEXTS: dict[str, Text] = {
         en="measuring {path} of {run} on the held-out episodes",
         zh="在留作验证的回合上评估 {path}（训练 {run}）",
     ),
-    "atlas/guide-saved": Text(
-        en="saved checkpoint: {path} (step {step})",
-        zh="已保存检查点：{path}（第 {step} 步）",
-    ),
     "atlas/guide-end": Text(
         en="training ended with exit code {code}; log: {log}",
         zh="训练结束，退出码 {code}；日志：{log}",
-    ),
-    "atlas/guide-half-set": Text(
-        en="RANK={rank} and WORLD_SIZE={ranks}: started by hand, every process needs both, as whole numbers",
-        zh="RANK={rank}，WORLD_SIZE={ranks}：手动启动时，每个进程都要有这两个变量，且须为整数",
-        en_hint="unset both for one GPU, or let torchrun set them: torchrun --nproc_per_node=2 atlas/train.py …",
-        zh_hint="单卡训练时取消这两个变量；或交给 torchrun 设置：torchrun --nproc_per_node=2 atlas/train.py …",
-    ),
-    "atlas/guide-rank-range": Text(
-        en="RANK={rank}, but with WORLD_SIZE={ranks} ranks are 0 to {last}",
-        zh="RANK={rank}，而 WORLD_SIZE={ranks} 时编号只能是 0 到 {last}",
-        en_hint="give every process its own RANK from 0 to {last}",
-        zh_hint="给每个进程各自的 RANK：0 到 {last}",
-    ),
-    "atlas/guide-rank-twice": Text(
-        en="two processes are RANK={rank} (pid {first} and {second}): exported once, RANK is the same for all of them",
-        zh="有两个进程的 RANK 都是 {rank}（pid {first} 和 {second}）：只 export 一次，所有进程的 RANK 就都相同",
-        en_hint="for r in $(seq 0 {last}); do RANK=$r LOCAL_RANK=$r WORLD_SIZE={ranks} python atlas/train.py … & done; "
-        "or torchrun --nproc_per_node={ranks} atlas/train.py …",
-        zh_hint="for r in $(seq 0 {last}); do RANK=$r LOCAL_RANK=$r WORLD_SIZE={ranks} python atlas/train.py … & done；"
-        "或 torchrun --nproc_per_node={ranks} atlas/train.py …",
-    ),
-    "atlas/guide-ranks-missing": Text(
-        en="WORLD_SIZE={ranks}, but {have} processes are there, and none came for {waited} s; missing: RANK {missing}",
-        zh="WORLD_SIZE={ranks}，但只来了 {have} 个进程，{waited} 秒内没有新的；缺少 RANK {missing}",
-        en_hint="start one process for each RANK, or set WORLD_SIZE={have}",
-        zh_hint="为每个 RANK 各启动一个进程，或设 WORLD_SIZE={have}",
-    ),
-    "atlas/guide-other-world": Text(
-        en="RANK={rank} was told WORLD_SIZE={theirs}, and RANK=0 WORLD_SIZE={ours}",
-        zh="RANK={rank} 的 WORLD_SIZE 为 {theirs}，而 RANK=0 的为 {ours}",
-        en_hint="set the same WORLD_SIZE for all of them",
-        zh_hint="让所有进程的 WORLD_SIZE 相同",
-    ),
-    "atlas/guide-no-first": Text(
-        en="RANK={rank} has waited {waited} s for RANK=0 at this MASTER_ADDR and MASTER_PORT, and there is none",
-        zh="RANK={rank} 按 MASTER_ADDR 和 MASTER_PORT 等待 RANK=0 已 {waited} 秒，但没有该进程",
-        en_hint="start RANK=0 too, with the same MASTER_ADDR and MASTER_PORT",
-        zh_hint="同时启动 RANK=0，并使用相同的 MASTER_ADDR 和 MASTER_PORT",
     ),
 }
 

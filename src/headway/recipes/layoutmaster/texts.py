@@ -203,7 +203,6 @@ TEXTS: dict[str, Text] = {
         en="{ranks} {device} ranks, {train} training posters, {held} held-out posters",
         zh="{ranks} 个 {device} rank，训练海报 {train} 张，验证海报 {held} 张",
     ),
-    "layoutmaster/guide-saved": Text(en="checkpoint saved: {path}", zh="检查点已保存：{path}"),
     "layoutmaster/guide-end": Text(en="training ended with exit code {code}", zh="训练结束，退出码 {code}"),
     "layoutmaster/guide-ask": Text(
         en="train with {config}: {batch} posters a step over all devices, {epochs} epochs?",
@@ -224,42 +223,6 @@ TEXTS: dict[str, Text] = {
         zh="没有 --mode {mode}",
         en_hint="write --mode train or --mode predict",
         zh_hint="写 --mode train 或 --mode predict",
-    ),
-    "layoutmaster/guide-no-config": Text(
-        en="there is no config {path}; here are {known}",
-        zh="没有配置文件 {path}；当前目录中有：{known}",
-        en_hint="write --config config_data_action_head.json",
-        zh_hint="写 --config config_data_action_head.json",
-    ),
-    "layoutmaster/guide-odd-flag": Text(
-        en="there is no option {flag}; there are {known}",
-        zh="没有选项 {flag}；可用的有：{known}",
-        en_hint="any value of the config can be changed as key=value, for example training.num_epochs=20",
-        zh_hint="配置中的任何值都可写成 key=value，例如 training.num_epochs=20",
-    ),
-    "layoutmaster/guide-odd-word": Text(
-        en="{word} is neither an option nor key=value",
-        zh="{word} 既不是选项也不是 key=value",
-        en_hint="for example: python train.py --config config_data_action_head.json --mode train",
-        zh_hint="例如：python train.py --config config_data_action_head.json --mode train",
-    ),
-    "layoutmaster/guide-no-value": Text(
-        en="{flag} has no value behind it",
-        zh="{flag} 后面缺少值",
-        en_hint="write {flag}=VALUE",
-        zh_hint="写成 {flag}=值",
-    ),
-    "layoutmaster/guide-no-checkpoint": Text(
-        en="there is no checkpoint {path}; in its folder are {known}",
-        zh="没有检查点 {path}；该目录中有：{known}",
-        en_hint="name one of those, or train first: ./start_training.sh",
-        zh_hint="改用其中之一，或先训练：./start_training.sh",
-    ),
-    "layoutmaster/guide-no-note": Text(
-        en="{path} has no {note} beside it that says which run and step it came from",
-        zh="{path} 旁边没有 {note}，无法得知它来自哪次训练的哪一步",
-        en_hint="use a checkpoint that ./start_training.sh has written; the optimizer state is in its run directory",
-        zh_hint="使用 ./start_training.sh 写出的检查点；优化器状态保存在其训练目录中",
     ),
     "layoutmaster/ignored-tracker": Text(
         en="no tracker asks for a login here: metrics are in the run directory, `headway export` hands them on",

@@ -10,12 +10,6 @@ TEXTS: dict[str, Text] = {
     ),
     "nanochat/guide-config-fine": Text(en="config checked, batch sizes divide", zh="配置检查通过，批次可以整除"),
     "nanochat/guide-end": Text(en="training ended with exit code {code}", zh="训练结束，退出码 {code}"),
-    "nanochat/guide-no-config": Text(
-        en="there is no config {path}; here are {known}",
-        zh="没有配置文件 {path}；这里有：{known}",
-        en_hint="for example: ./train_dual_gpu.sh configs/dual_gpu/conservative.py",
-        zh_hint="例如：./train_dual_gpu.sh configs/dual_gpu/conservative.py",
-    ),
     "nanochat/guide-no-log": Text(
         en="there is no log {path}, nor any other beside it",
         zh="没有日志 {path}，同一目录下也没有其他日志",

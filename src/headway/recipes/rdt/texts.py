@@ -193,12 +193,6 @@ TEXTS: dict[str, Text] = {
         en="{solved} of {num} episodes of {tasks} tasks solved: {rate}, 95% interval {low} to {high}",
         zh="{tasks} 个任务共 {num} 个回合，成功 {solved} 个：{rate}，95% 置信区间 {low} 至 {high}",
     ),
-    "rdt/guide-no-config": Text(
-        en="there is no config file {path}",
-        zh="没有配置文件 {path}",
-        en_hint="start it in the folder that headway new made, or give --config_path=FILE",
-        zh_hint="在 headway new 生成的目录中启动，或给出 --config_path=FILE",
-    ),
     "rdt/guide-nothing-to-resume": Text(
         en="no run has written to {folder} yet, so there is nothing to go on with",
         zh="还没有训练写入过 {folder}，没有可以继续的内容",

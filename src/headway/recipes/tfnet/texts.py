@@ -99,12 +99,6 @@ TEXTS: dict[str, Text] = {
         en_hint="use the labels and task.text_cleanup the weights were trained with",
         zh_hint="使用训练该权重时的标注与 task.text_cleanup",
     ),
-    "tfnet/guide-no-config": Text(
-        en="there is no config {path}; here are {known}",
-        zh="没有配置文件 {path}；这里有：{known}",
-        en_hint="for example: python train_tfnet_gpu.py --config configs/gpu_config.json",
-        zh_hint="例如：python train_tfnet_gpu.py --config configs/gpu_config.json",
-    ),
     "tfnet/guide-start": Text(
         en="TFNet training with {config}; log: {log}", zh="启动 TFNet 训练：{config}；日志：{log}"
     ),
@@ -112,7 +106,6 @@ TEXTS: dict[str, Text] = {
         en="training ended with exit code {code} after {minutes} minutes",
         zh="训练结束，退出码 {code}，用时 {minutes} 分钟",
     ),
-    "tfnet/guide-not-copied": Text(en="{name} was not written: {why}", zh="未能写出 {name}：{why}"),
     "tfnet/guide-device": Text(en="devices: {names}", zh="设备：{names}"),
     "tfnet/guide-memory": Text(
         en="memory: {have} GiB (the guide asks for {want} GB)",

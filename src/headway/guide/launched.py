@@ -40,7 +40,7 @@ def lead_or_follow(lead: Callable[[int | None], int]) -> int:
     ranks = int(told["WORLD_SIZE"])
     here = int(told.get("LOCAL_WORLD_SIZE", ranks))
     if here != ranks:
-        raise UsageError("recipes/guide-many-nodes", ranks=ranks, here=here)
+        raise UsageError("guide/many-nodes", ranks=ranks, here=here)
     address = _address(told)
     for name in told:
         if name in _OURS or name.startswith(_FAMILIES):

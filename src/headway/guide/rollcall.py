@@ -43,9 +43,9 @@ def read_seat(told: Mapping[str, str]) -> Seat:
     try:
         seat = Seat(int(told["RANK"]), int(told["WORLD_SIZE"]), os.getpid(), told.get(_DEVICES))
     except (KeyError, ValueError) as err:
-        raise UsageError("atlas/guide-half-set", rank=told.get("RANK"), ranks=told.get("WORLD_SIZE")) from err
+        raise UsageError("guide/half-set", rank=told.get("RANK"), ranks=told.get("WORLD_SIZE")) from err
     if not 0 <= seat.rank < seat.ranks:
-        raise UsageError("atlas/guide-rank-range", rank=seat.rank, ranks=seat.ranks, last=seat.ranks - 1)
+        raise UsageError("guide/rank-range", rank=seat.rank, ranks=seat.ranks, last=seat.ranks - 1)
     return seat
 
 
@@ -101,17 +101,17 @@ def _let_in(
     except TimeoutError as err:
         missing = ", ".join(str(rank) for rank in range(ranks) if rank not in seats)
         raise UsageError(
-            "atlas/guide-ranks-missing", ranks=ranks, have=len(seats), missing=missing, waited=f"{patience_s:g}"
+            "guide/ranks-missing", ranks=ranks, have=len(seats), missing=missing, waited=f"{patience_s:g}"
         ) from err
 
 
 def _refuse_odd(seat: Seat, seats: Mapping[int, Seat], own: Seat) -> None:
     if seat.ranks != own.ranks:
-        raise UsageError("atlas/guide-other-world", rank=seat.rank, theirs=seat.ranks, ours=own.ranks)
+        raise UsageError("guide/other-world", rank=seat.rank, theirs=seat.ranks, ours=own.ranks)
     if seat.rank in seats:
         first, ranks = seats[seat.rank], own.ranks
         raise UsageError(
-            "atlas/guide-rank-twice", rank=seat.rank, first=first.pid, second=seat.pid, ranks=ranks, last=ranks - 1
+            "guide/rank-twice", rank=seat.rank, first=first.pid, second=seat.pid, ranks=ranks, last=ranks - 1
         )
 
 
@@ -132,7 +132,7 @@ def _follow(address: str, seat: Seat, patience_s: float) -> int:
                 line.connect(address)
             except ConnectionRefusedError as err:
                 if time.monotonic() > deadline:
-                    raise UsageError("atlas/guide-no-first", rank=seat.rank, waited=f"{patience_s:g}") from err
+                    raise UsageError("guide/no-first", rank=seat.rank, waited=f"{patience_s:g}") from err
                 time.sleep(_LOOK_S)
                 continue
             _send(line, {"rank": seat.rank, "ranks": seat.ranks, "pid": seat.pid, "devices": seat.devices})

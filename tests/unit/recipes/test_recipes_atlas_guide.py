@@ -5,18 +5,16 @@ import subprocess
 import sys
 import threading
 import uuid
-import zipfile
 
 import pytest
 
+from headway import guide
 from headway.errors import ConfigError, UsageError
-from headway.recipes import guided
-from headway.recipes.atlas import guided as commands
-from headway.recipes.atlas.guide_files import NOTE, find_source, read_note
-from headway.recipes.atlas.guide_lines import Shape, setup_lines
-from headway.recipes.atlas.guide_options import OF_RUN, Asked, choose_words, read_flags
-from headway.recipes.atlas.rollcall import call_roll, is_by_hand, read_seat
-from headway.recipes.project import make_project
+from headway.guide import Asked, Shape, call_roll, is_by_hand, make_project
+from headway.guide.command import OF_RUN
+from headway.guide.rollcall import read_seat
+from headway.recipes.atlas import guide as commands
+from headway.recipes.atlas.guide import choose, setup_lines
 
 
 @pytest.fixture
@@ -28,7 +26,7 @@ def project(tmp_path, monkeypatch):
 
 def _choose(*words, ranks=8, factor=None, is_full=False):
     flags = {"lr_factor": repr(float(ranks if factor is None else factor))}
-    return choose_words(Asked(flags, words), ranks=ranks, is_full=is_full, has_gpu=False)
+    return choose(Asked(flags=flags, words=words), ranks=ranks, is_full=is_full, has_gpu=False)[0]
 
 
 def _rate(config, ranks):
@@ -37,36 +35,23 @@ def _rate(config, ranks):
     return config.lr.base * {"linear": ratio, "sqrt": ratio**0.5, "none": 1.0}[config.lr.scaling]
 
 
-def test_flags_are_read_as_the_original_and_its_launchers_write_them():
-    asked = read_flags(
-        ["--local-rank=3", "--config", "a.yaml", "--resume=b.pt", "training.num_epochs=2"],
-        ("config", "resume", "local_rank"),
-    )
-    assert asked.flags == {"local_rank": "3", "config": "a.yaml", "resume": "b.pt"}
-    assert asked.words == ("training.num_epochs=2",)
-    for words, code in ((["--confg", "x"], "atlas/guide-odd-flag"), (["--config"], "atlas/guide-no-value")):
-        with pytest.raises(UsageError) as refused:
-            read_flags(words, ("config",))
-        assert refused.value.code == code
-
-
 @pytest.mark.parametrize(("factor", "rate"), [(8, 8e-4), (8**0.5, 8**0.5 * 1e-4), (1, 1e-4), (3, 3e-4)])
 def test_the_rule_somebody_writes_into_train_py_sets_the_rate(project, factor, rate):
-    assert _rate(_choose(factor=factor).load(), 8) == pytest.approx(rate)
+    assert _rate(_choose(factor=factor).config, 8) == pytest.approx(rate)
 
 
 def test_the_rate_is_by_gpus_as_the_guide_says_even_with_accumulation(project):
-    config = _choose("training.gradient_accumulation_steps=2").load()
+    config = _choose("training.gradient_accumulation_steps=2").config
     assert (config.batch.per_device, config.batch.accumulation) == (8, 2)
     assert _rate(config, 8) == pytest.approx(8e-4)
 
 
 def test_a_rule_in_the_file_comes_before_that_of_train_py(project):
-    assert _rate(_choose("training.lr_scaling=sqrt").load(), 8) == pytest.approx(8**0.5 * 1e-4)
+    assert _rate(_choose("training.lr_scaling=sqrt").config, 8) == pytest.approx(8**0.5 * 1e-4)
 
 
 def test_the_small_size_keeps_the_guides_numbers_and_takes_a_small_model(project):
-    config = _choose().load()
+    config = _choose().config
     assert (config.task.fusion_hidden_dim, config.task.image_size, config.task.vggt_checkpoint) == (64, 48, None)
     assert (config.batch.per_device, config.train.epochs, config.train.steps) == (8, 50, None)
     assert (config.lr.warmup_steps, config.eval.every, config.save.every, config.save.every_epochs) == (
@@ -75,30 +60,24 @@ def test_the_small_size_keeps_the_guides_numbers_and_takes_a_small_model(project
         5000,
         1,
     )
-    assert (config.parallel.cpus, config.out) == (8, "runs") and str(_choose().folder) == "checkpoints"
+    assert (config.parallel.cpus, config.out) == (8, "runs")
 
 
 def test_the_full_size_is_the_published_one(project):
-    config = _choose(is_full=True).load()
+    config = _choose(is_full=True).config
     assert (config.task.fusion_hidden_dim, config.task.image_size, config.task.lang_dim) == (1024, 518, 4096)
     assert config.task.vggt_checkpoint == "facebook/VGGT-1B" and not config.task.builtin_encoders
 
 
 def test_episodes_in_the_project_are_used_and_otherwise_the_scripted_ones(project):
-    assert ".cache/headway" in _choose().load().task.data_dir
+    assert ".cache/headway" in _choose().config.task.data_dir
     (project / "dataset" / "train" / "episode_000000").mkdir(parents=True)
-    assert _choose().load().task.data_dir == "./dataset"
+    assert _choose().config.task.data_dir == "./dataset"
 
 
 def test_going_on_takes_over_what_the_file_says_now_of_length_and_pace(project):
-    before, now = _choose().load(), _choose("training.num_epochs=60", ranks=4).load()
-    assert sorted(guided.changed_words(before, now, OF_RUN)) == ["parallel.cpus=4", "train.epochs=60.0"]
-
-
-def test_a_missing_config_is_named_with_those_that_are_there(project):
-    with pytest.raises(UsageError) as refused:
-        _ = Asked({"config": "atlas/configs/nothing.yaml"}).config
-    assert "atlas/configs/train_config.yaml" in refused.value.text()
+    before, now = _choose().config, _choose("training.num_epochs=60", ranks=4).config
+    assert sorted(guide.changed_words(before, now, OF_RUN)) == ["parallel.cpus=4", "train.epochs=60.0"]
 
 
 def test_a_rate_in_quotes_is_refused_before_anything_starts(project):
@@ -110,37 +89,15 @@ def test_a_rate_in_quotes_is_refused_before_anything_starts(project):
 
 
 def test_epochs_and_steps_of_a_run_have_the_originals_numbers():
-    shape = Shape(batch=64, in_epoch=132, steps=25, samples=12 * 132)
-    assert [shape.epoch_of(step) for step in (1, 2, 3, 25)] == [0, 0, 1, 11]
-    assert [shape.ended_epoch(step) for step in (2, 3, 4, 5, 25)] == [None, 0, None, 1, 11]
-    plan = {"world_size": 8, "micro_batch": 8, "accumulation": 4, "batch_samples": 256, "lr_factor": 8.0}
-    lines = setup_lines(plan, 1e-4)
+    plan = {"micro_batch": 8, "accumulation": 4, "lr_factor": 8.0}
+    shape = Shape(batch=64, in_epoch=132, steps=25, samples=12 * 132, ranks=8, plan=plan)
+    ends = [64 * step for step in (1, 2, 3, 25)]
+    assert [shape.epoch_of(samples) for samples in ends] == [0, 0, 1, 11]
+    assert [shape.ended_epoch(64 * step) for step in (2, 3, 4, 5, 25)] == [None, 0, None, 1, 11]
+    whole = Shape(batch=256, in_epoch=132, steps=25, samples=12 * 132, ranks=8, plan=plan)
+    lines = setup_lines(whole, 1e-4)
     assert lines[:4] == ["Training setup:", "  Distributed: True", "  World size: 8", "  Rank: 0, Local rank: 0"]
     assert "8 × 8 × 4 = 256" in lines[4] and "effective learning rate: 0.0008" in lines[5]
-
-
-def test_a_checkpoint_that_was_not_made_here_is_refused_and_never_unpickled(tmp_path):
-    with zipfile.ZipFile(tmp_path / "a.pt", "w") as archive:
-        archive.writestr("archive/data.pkl", b"cos\nsystem\n(S'false'\ntR.")
-    (tmp_path / "b.pt").write_bytes(b"\x80\x02}q\x00.")
-    for name in ("a.pt", "b.pt"):
-        assert read_note(tmp_path / name) is None
-        with pytest.raises(UsageError) as refused:
-            find_source(tmp_path / name, tmp_path)
-        assert refused.value.code == "atlas/guide-foreign"
-    with pytest.raises(UsageError) as refused:
-        find_source(tmp_path / "checkpoint_epoch_10.pt", tmp_path)
-    assert refused.value.code == "atlas/guide-no-checkpoint" and "a.pt, b.pt" in refused.value.text()
-
-
-def test_a_checkpoint_whose_run_is_gone_says_so(tmp_path):
-    with zipfile.ZipFile(tmp_path / "a.pt", "w") as archive:
-        archive.writestr(NOTE, '{"run": "gone", "step": 3}')
-    with pytest.raises(UsageError) as refused:
-        find_source(tmp_path / "a.pt", tmp_path / "runs")
-    assert refused.value.code == "atlas/guide-run-gone"
-    (tmp_path / "runs" / "gone" / "ranks").mkdir(parents=True)
-    assert find_source(tmp_path / "a.pt", tmp_path / "runs").step == 3
 
 
 def test_only_the_held_out_episodes_are_evaluated(project):
@@ -190,28 +147,28 @@ def test_a_rank_that_is_set_once_for_all_is_caught_and_explained():
     port = uuid.uuid4().hex
     first, second = _start_all([_told(0, 8, port), _told(0, 8, port)], lambda ranks: 0)
     error, code = (first, second) if isinstance(first, UsageError) else (second, first)
-    assert code == 2 and error.code == "atlas/guide-rank-twice"
+    assert code == 2 and error.code == "guide/rank-twice"
     assert "RANK=$r" in error.hint() and "torchrun --nproc_per_node=8" in error.hint()
 
 
 def test_ranks_that_do_not_come_are_named():
     (missing,) = _start_all([_told(0, 3, uuid.uuid4().hex)], lambda ranks: 0, patience_s=0.2)
-    assert missing.code == "atlas/guide-ranks-missing" and missing.facts["missing"] == "1, 2"
+    assert missing.code == "guide/ranks-missing" and missing.facts["missing"] == "1, 2"
     (alone,) = _start_all([_told(1, 3, uuid.uuid4().hex)], lambda ranks: 0, patience_s=0.2)
-    assert alone.code == "atlas/guide-no-first"
+    assert alone.code == "guide/no-first"
 
 
 def test_worlds_of_two_sizes_are_not_mixed():
     port = uuid.uuid4().hex
     found = _start_all([_told(0, 2, port), _told(1, 4, port)], lambda ranks: 0)
-    assert found[0].code == "atlas/guide-other-world" and found[1] == 2
+    assert found[0].code == "guide/other-world" and found[1] == 2
 
 
 def test_half_set_and_impossible_ranks_are_refused():
     assert is_by_hand({"RANK": "0"}) and not is_by_hand({"RANK": "0", "TORCHELASTIC_RUN_ID": "none"})
     for told, code in (
-        ({"RANK": "0"}, "atlas/guide-half-set"),
-        ({"RANK": "8", "WORLD_SIZE": "8"}, "atlas/guide-rank-range"),
+        ({"RANK": "0"}, "guide/half-set"),
+        ({"RANK": "8", "WORLD_SIZE": "8"}, "guide/rank-range"),
     ):
         with pytest.raises(UsageError) as refused:
             read_seat(told)

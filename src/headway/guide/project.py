@@ -17,7 +17,7 @@ def plan_project(recipe: str, folder: Path) -> dict[Path, bytes]:
     """Return every file of a recipe's project with its contents; nothing is written."""
     if recipe not in RECIPES:
         raise UsageError("recipes/no-guide", name=recipe, known=", ".join(sorted(RECIPES)))
-    root = Path(str(files("headway.recipes") / recipe / "guide"))
+    root = Path(str(files("headway.recipes") / recipe / "project"))
     found = sorted(path for path in root.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     if not found:
         raise UsageError("recipes/no-guide", name=recipe, known=", ".join(sorted(RECIPES)))

@@ -13,7 +13,7 @@ SCRIPT = """
 import json, os, sys, time
 from pathlib import Path
 from headway.errors import UsageError
-from headway.recipes.launched import lead_or_follow
+from headway.guide import lead_or_follow
 
 place, how = Path(sys.argv[1]), sys.argv[2]
 

@@ -1,0 +1,89 @@
+"""A guide's own command in, a run out: what the commands of all guides share.
+
+In: the words behind one of a guide's scripts. Out: its lines on the screen and in its log, checkpoints under its own
+names, and a run directory behind them. What is particular to one guide is in `recipes/<name>/guide.py`.
+"""
+
+from headway.checkpoint import find_resumable, read_manifest
+from headway.config import LoadedConfig, load_config
+from headway.guide.checkpoints import (
+    Held,
+    Made,
+    NamedCheckpoints,
+    Source,
+    best_of,
+    find_source,
+    held_below,
+    keep_earlier,
+    read_note,
+)
+from headway.guide.command import RUNS, Training, is_stopped, level_of, train
+from headway.guide.flags import FULL_SIZE, Asked, read_flags, settings_of
+from headway.guide.follow import Listener, Step, follow, headway
+from headway.guide.launched import lead_or_follow
+from headway.guide.lines import Shape, Story, Voice
+from headway.guide.log import GuideLog, with_log, write
+from headway.guide.project import make_project, plan_project
+from headway.guide.rollcall import call_roll, is_by_hand
+from headway.guide.size import Choice, Sized, asks_for_steps, changed_words, choose, has_gpu, load, size_line
+from headway.guide.writers import CkptWriter, FolderWriter, StepWriter, TorchWriter
+from headway.machine import inspect_machine, read_mindspore
+from headway.telemetry import RunDir, list_runs, run_state, write_json
+
+__all__ = [
+    "FULL_SIZE",
+    "RUNS",
+    "Asked",
+    "Choice",
+    "CkptWriter",
+    "FolderWriter",
+    "GuideLog",
+    "Held",
+    "Listener",
+    "LoadedConfig",
+    "Made",
+    "NamedCheckpoints",
+    "RunDir",
+    "Shape",
+    "Sized",
+    "Source",
+    "Step",
+    "StepWriter",
+    "Story",
+    "TorchWriter",
+    "Training",
+    "Voice",
+    "asks_for_steps",
+    "best_of",
+    "call_roll",
+    "changed_words",
+    "choose",
+    "find_resumable",
+    "find_source",
+    "follow",
+    "has_gpu",
+    "headway",
+    "held_below",
+    "inspect_machine",
+    "is_by_hand",
+    "is_stopped",
+    "keep_earlier",
+    "lead_or_follow",
+    "level_of",
+    "list_runs",
+    "load",
+    "load_config",
+    "make_project",
+    "plan_project",
+    "read_flags",
+    "read_manifest",
+    "read_mindspore",
+    "read_note",
+    "run_state",
+    "settings_of",
+    "size_line",
+    "train",
+    "with_log",
+    "write",
+    "write_json",
+]

@@ -1,0 +1,344 @@
+"""A guide's checkpoints under the guide's own names, and what becomes of those of earlier runs.
+
+A file holds weights in the form the original reads; what a run needs to continue (optimizer, data order, random
+numbers) stays in the run directory, and `guide.json` there says which files the run has written, and where they are.
+
+One rule for every guide: a new run moves the earlier run's files to `<folder>/<earlier run>/` and says so. The best
+model alone stays where it is until a run finds a better one; a run whose best is worse keeps it in a folder of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import threading
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from headway.config import load_config
+from headway.errors import HeadwayError, UsageError
+from headway.guide.log import free_names
+from headway.messages import say
+from headway.task import find_recipe
+from headway.telemetry import RunDir, is_run, list_runs, read_record, run_state, write_json
+
+NOTE = "archive/headway.json"
+"""Inside a `.pt`, below the folder that torch gives its own records; it reads no archive with a file outside of it."""
+_RECORD = "guide.json"
+_SHOWN = 8
+"""Names listed when one is not found."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """What is known of a checkpoint when its file is written."""
+
+    run: RunDir
+    step: int
+    epoch: int
+    """As the guide counts."""
+    measures: Mapping[str, float] = field(default_factory=dict)
+    """What the validation of its step found; empty where there was none."""
+    best: float | None = None
+    """The best loss so far, as the originals keep it."""
+    decides: str = ""
+    """Name of the measure that decides which is best."""
+    sense: str = "min"
+
+    def note(self) -> dict[str, Any]:
+        """Return the record of the file. Any: plain values."""
+        return {
+            "run": self.run.name,
+            "step": self.step,
+            "epoch": self.epoch,
+            "measures": dict(self.measures),
+            "decides": self.decides,
+            "sense": self.sense,
+        }
+
+
+class Writer(Protocol):
+    """Writes one checkpoint in a form of its own."""
+
+    def write(self, checkpoint: Path, out: Path, made: Made) -> None:
+        """Write the file or folder `out`, whole or not at all."""
+        ...
+
+    def close(self) -> None:
+        """End what was started."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The run and step that a guide's checkpoint comes from."""
+
+    run: RunDir
+    step: int
+    path: Path
+    """Where the file is now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A file that some run has written."""
+
+    path: Path
+    run: RunDir
+    note: Mapping[str, Any]
+
+
+class NamedCheckpoints:
+    """The files of one run, written one after the other in a thread of its own: a large one must not hold up lines."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        writer: Writer,
+        write: Callable[[str], None],
+        best: str | None = None,
+        tell: Callable[[Path, Made], str | None] = lambda path, made: say("guide/saved", path=path, step=made.step),
+    ) -> None:
+        self.folder, self._writer, self._write, self._best, self._tell = folder, writer, write, best, tell
+        self._wanted: queue.SimpleQueue[tuple[Path, str, Made] | None] = queue.SimpleQueue()
+        self._is_told = False
+        self._thread = threading.Thread(target=self._work)
+        self._thread.start()
+
+    def add(self, checkpoint: Path, name: str, made: Made) -> None:
+        """Ask for a file; it is written when those before it are."""
+        self._wanted.put((checkpoint, name, made))
+
+    def drop(self, name: str, run: RunDir) -> None:
+        """Forget a file whose checkpoint is gone."""
+        for held in held_in(self.folder, run):
+            if held.path.name == name:
+                _remove(held.path)
+                _record(run, self.folder, {name: None})
+
+    def close(self) -> None:
+        """Write what is still to be written, and end what was started."""
+        self._wanted.put(None)
+        self._thread.join()
+        self._writer.close()
+
+    def _work(self) -> None:
+        while (wanted := self._wanted.get()) is not None:
+            checkpoint, name, made = wanted
+            try:
+                out = self._place(name, made)
+                out.parent.mkdir(parents=True, exist_ok=True)
+                self._writer.write(checkpoint, out, made)
+                _record(made.run, self.folder, {str(out.relative_to(self.folder)): made.note()})
+            except (HeadwayError, OSError) as error:
+                # The run's own checkpoint is safe; only its copy under the guide's name is not there.
+                why = f"{error.text()} [{error.code}]" if isinstance(error, HeadwayError) else str(error)
+                if checkpoint.exists():  # else a newer one has taken its place, and its own file follows
+                    self._write(say("guide/not-copied", name=name, why=why))
+                continue
+            line = self._tell(out, made)
+            if line:
+                self._write(line)
+
+    def _place(self, name: str, made: Made) -> Path:
+        """Return where a file goes: its name in the folder, freed first where another run's file has it."""
+        out = self.folder / name
+        there = _holder(out, made.run.root.parent)
+        if not out.exists() or (there is not None and there.run.name == made.run.name):
+            return out
+        if name == self._best and there is not None and is_better(there, made):
+            if not self._is_told:
+                self._is_told = True
+                self._write(
+                    say(
+                        "guide/best-stays",
+                        path=out,
+                        run=there.run.name,
+                        best=measure_text(there.note),
+                        own=measure_text(made.note()),
+                        place=self.folder / made.run.name / name,
+                    )
+                )
+            return self.folder / made.run.name / name
+        moved = _move(out, there.run if there else None, self.folder)
+        self._write(say("guide/moved-one", path=out, place=moved))
+        return out
+
+
+def is_better(there: Held, made: Made) -> bool:
+    """Say whether the file that is there is better than one just made, as far as the two can be compared."""
+    name = made.decides
+    old, new = there.note.get("measures", {}).get(name), made.measures.get(name)
+    if old is None or new is None or not _has_same_data(there.run, made.run):
+        return False
+    return bool(old > new if made.sense == "max" else old < new)
+
+
+def measure_text(note: Mapping[str, Any]) -> str:
+    """Return the deciding measure of a file: `mean_iou 0.8460`. Any: plain values."""
+    name = str(note.get("decides") or "")
+    value = note.get("measures", {}).get(name)
+    return f"{name} {value:.4f}" if isinstance(value, float | int) else "n/a"
+
+
+def _has_same_data(one: RunDir, other: RunDir) -> bool:
+    """Say whether two runs validate on the same data, so that their measures mean the same."""
+    tasks = [load_config(run.config, recipe=find_recipe).config.task.model_dump(mode="json") for run in (one, other)]
+    keys = [key for key in tasks[0] if "data" in key or "split" in key or "label" in key or key == "synthetic"]
+    return [tasks[0][key] for key in keys] == [tasks[1].get(key) for key in keys]
+
+
+def keep_earlier(folder: Path, *, out: Path, best: str | None, since: Source | None = None) -> list[str]:
+    """Move the files of earlier runs out of the way of the next; return the lines that say so.
+
+    Args:
+        best: the file that stays until a better one comes.
+        since: the run that is continued, and its step: its files up to there stay, they belong to the next run too.
+    """
+    lines = []
+    for run in list_runs(out):
+        if run_state(run).state == "running":
+            continue  # somebody else's, at work at this moment
+        held = [one for one in held_in(folder, run) if one.path.parent == folder and one.path.name != best]
+        if since is not None:
+            held = [one for one in held if run.name != since.run.name or int(one.note["step"]) > since.step]
+        for one in held:
+            _move(one.path, run, folder)
+        if held:
+            lines.append(say("guide/moved", run=run.name, num=len(held), place=f"{folder / run.name}/"))
+    there = _holder(folder / best, out) if best is not None else None
+    if there is not None and since is None:
+        code, facts = "guide/best-kept", {"run": there.run.name, "best": measure_text(there.note)}
+        lines.append(say(code, path=there.path, **facts))
+    return lines
+
+
+def held_in(folder: Path, run: RunDir) -> list[Held]:
+    """Return the files of one run that are in a folder, or below it."""
+    record = read_record(run.root / _RECORD)
+    if not record or os.path.abspath(run.root / str(record.get("folder"))) != os.path.abspath(folder):
+        return []
+    found = []
+    for name, note in record.get("files", {}).items():
+        path = next((one for one in (folder / name, folder / run.name / Path(name).name) if one.exists()), None)
+        if path is not None and isinstance(note, dict):
+            found.append(Held(path=path, run=run, note=note))
+    return found
+
+
+def held_below(folder: Path, out: Path) -> list[Held]:
+    """Return the files of all runs that are in a folder, or below it, the newest run first."""
+    return [held for run in list_runs(out) for held in held_in(folder, run)]
+
+
+def find_source(path: Path, out: Path, write: Callable[[str], None] = lambda _: None) -> Source:
+    """Return the run and step of a guide's checkpoint, wherever it was moved, or refuse with those that are there."""
+    found = path if path.exists() else _find_moved(path, out)
+    if found is None:
+        raise UsageError("guide/no-checkpoint", path=path, known=_list_names(path.parent))
+    source = _source_of(found, out)
+    if found != path:
+        write(say("guide/found-elsewhere", path=path, place=found, run=source.run.name))
+    return source
+
+
+def _find_moved(path: Path, out: Path) -> Path | None:
+    """Return a file that a later run has moved: the newest run's, where several have written that name."""
+    held = [one.path for one in held_below(path.parent, out) if one.path.name == path.name]
+    beside = sorted(path.parent.glob(f"*/{path.name}"), reverse=True)
+    return next(iter([*held, *beside]), None)
+
+
+def _source_of(path: Path, out: Path) -> Source:
+    note = read_note(path)
+    if note is None:
+        holder = _holder(path, out)
+        if holder is None:
+            raise UsageError("guide/foreign", path=path)
+        return Source(run=holder.run, step=int(holder.note["step"]), path=path)
+    run = RunDir(out.absolute() / str(note["run"]))
+    if not is_run(run.root):
+        raise UsageError("guide/run-gone", path=path, run=run.root)
+    return Source(run=run, step=int(note["step"]), path=path)
+
+
+def read_note(path: Path) -> dict[str, Any] | None:
+    """Return what a `.pt` says of itself; none where it was not made here. Nothing is unpickled. Any: JSON."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            note = json.loads(archive.read(NOTE))
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile):
+        return None
+    return note if isinstance(note, dict) and {"run", "step"} <= note.keys() else None
+
+
+def _holder(path: Path, out: Path) -> Held | None:
+    """Return which run has written a file, where that is known."""
+    if not path.exists():
+        return None
+    near = [held for place in (path.parent, path.parent.parent) for held in held_below(place, out)]
+    return next((held for held in near if held.path == path), None)
+
+
+def _list_names(folder: Path) -> str:
+    names = sorted((one.name for one in folder.glob("[!.]*") if one.suffix != ".json"), key=_by_number)
+    more = f" … ({len(names)})" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more if names else "n/a"
+
+
+def _by_number(name: str) -> tuple[str, int]:
+    digits = "".join(letter for letter in name if letter.isdigit())
+    return name.rstrip("0123456789."), int(digits or 0)
+
+
+def _move(path: Path, run: RunDir | None, folder: Path) -> Path:
+    """Move a file, and its note beside it, into the folder of its run; one of no known run into `earlier`."""
+    place = folder / (run.name if run is not None else "earlier")
+    place.mkdir(parents=True, exist_ok=True)
+    target = next(name for name in free_names(place / path.name) if not name.exists())
+    note = path.with_suffix(".json")
+    path.rename(target)
+    if note.is_file() and path.suffix and note != path:
+        note.rename(target.with_suffix(".json"))
+    return target
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        for file in sorted(path.rglob("*"), reverse=True):
+            file.rmdir() if file.is_dir() else file.unlink(missing_ok=True)
+        path.rmdir()
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _record(run: RunDir, folder: Path, files: Mapping[str, Mapping[str, Any] | None]) -> None:
+    """Note in the run's directory what was written, relative: a project that is moved keeps its way back."""
+    path = run.root / _RECORD
+    known = read_record(path)
+    kept = {**known.get("files", {}), **files}
+    where = os.path.relpath(folder.absolute(), run.root.absolute())
+    write_json(path, {"schema": "guide/1", "folder": where, "files": {n: f for n, f in kept.items() if f}})
+
+
+def best_of(held: Sequence[Held]) -> Held | None:
+    """Return the best of some files by the measure that decides in the newest; the newest step where none has one."""
+    if not held:
+        return None
+    measured = [one for one in held if _value(one) is not None]
+    if not measured:
+        return max(held, key=lambda one: int(one.note["step"]))
+    name = measured[0].note.get("decides")
+    same = [one for one in measured if one.note.get("decides") == name]
+    sign = 1 if same[0].note.get("sense") == "max" else -1
+    return max(same, key=lambda one: (sign * (_value(one) or 0.0), int(one.note["step"])))
+
+
+def _value(held: Held) -> float | None:
+    value = held.note.get("measures", {}).get(held.note.get("decides"))
+    return float(value) if isinstance(value, int | float) else None

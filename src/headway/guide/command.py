@@ -1,0 +1,82 @@
+"""One training command of a guide, from its first line to its last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from headway.config import load_config
+from headway.guide.checkpoints import NamedCheckpoints, Source, Writer, find_source, keep_earlier
+from headway.guide.follow import follow
+from headway.guide.lines import Story, Voice
+from headway.guide.log import GuideLog, Level
+from headway.guide.size import Choice, changed_words
+from headway.task import find_recipe
+from headway.telemetry import RunDir
+
+RUNS = Path("runs")
+OF_RUN = ("batch.", "ema.", "eval.", "guard.", "lr.", "optimizer.", "parallel.", "save.", "train.")
+"""What may be other when a run is resumed than when it began; model and data may not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """A training command, decided."""
+
+    choice: Choice
+    voice: Voice
+    writer: Writer
+    folder: Path
+    """Where the guide's checkpoints go."""
+    out: Path = RUNS
+    words: Sequence[str] = ()
+    """More words behind the choice's."""
+    resume: Path | None = None
+    """A guide's checkpoint to continue from."""
+    may_change: tuple[str, ...] = OF_RUN
+    continued: RunDir | None = None
+    """A run that goes on in its own directory from its newest checkpoint."""
+
+
+def train(log: GuideLog, training: Training) -> tuple[int, RunDir | None]:
+    """Train, or continue from a checkpoint; lines and files appear as the guide promises."""
+    for line in training.choice.notes:
+        log.write(line)
+    source = find_source(training.resume, training.out, log.write) if training.resume is not None else None
+    words = _words(training, source)
+    if training.continued is None:
+        for line in keep_earlier(training.folder, out=training.out, best=training.voice.best, since=source):
+            log.write(line)
+    voice = training.voice
+    files = NamedCheckpoints(
+        training.folder, writer=training.writer, write=log.write, best=voice.best, tell=voice.saved
+    )
+    story = Story(voice, files, log.write)
+    code = 1
+    try:
+        code, run = follow(words, log, story.listener(), out=training.out)
+    finally:
+        story.close(is_done=code == 0)
+    return code, run
+
+
+def _words(training: Training, source: Source | None) -> list[str]:
+    choice = training.choice
+    if source is None and training.continued is None:
+        return ["train", choice.source, *choice.words, *training.words]
+    run = source.run if source is not None else training.continued
+    assert run is not None
+    # What is said now and was not when the run began.
+    changes = changed_words(load_config(run.config, recipe=find_recipe).config, choice.config, training.may_change)
+    return ["resume", str(run.root), *(["--step", str(source.step)] if source is not None else []), *changes]
+
+
+def is_stopped(code: int) -> bool:
+    """Say whether somebody stopped the run on purpose, and it saved."""
+    return code in (130, 143)
+
+
+def level_of(code: int) -> Level:
+    """Return the level of the line about an end; a stop on purpose is no error."""
+    return "SUCCESS" if code == 0 else "WARN" if is_stopped(code) else "ERROR"

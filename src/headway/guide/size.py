@@ -1,0 +1,208 @@
+"""The guide's numbers at the size that is trained here: its own, or a small model where there is no GPU.
+
+A value that somebody typed or edited is used at the small size too, wherever that is possible. The numbers that the
+guide itself wrote describe its own model and machine; where the small size has others, they are listed in one block.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from headway.config import LoadedConfig, RunConfig, flatten, layer_of, load_config, write_word
+from headway.guide.flags import FULL_SIZE
+from headway.machine import inspect_machine
+from headway.messages import say
+from headway.task import find_recipe
+
+_ROOM = 4
+"""How many times the small model's own size an edited one may have; beyond that a step takes minutes on a CPU."""
+_WORKERS = ("parallel.workers", "parallel.all_workers")
+
+
+def has_gpu() -> bool:
+    """Say whether this machine has a GPU that can be used."""
+    return any(not gpu.lost for gpu in inspect_machine(Path.cwd()).gpus)
+
+
+def size_line(is_full: bool, size: str) -> str:
+    """Return the first line: which size is trained here, and how to get the other."""
+    return say("guide/full" if is_full else "guide/small", size=size, flag=FULL_SIZE)
+
+
+def load(source: str | Path | None, words: Sequence[str] = ()) -> LoadedConfig:
+    """Return the config as `headway train SOURCE WORDS…` reads it: the environment counts here too."""
+    return load_config(source, recipe=find_recipe, overrides=words, environ=os.environ)
+
+
+def template_of(recipe: str, path: Path) -> Path | None:
+    """Return the file as `headway new` writes it; none where the project never had one of this name."""
+    root = Path(str(files("headway.recipes") / recipe / "project"))
+    if path.is_absolute() and path.is_relative_to(Path.cwd()):
+        path = path.relative_to(Path.cwd())
+    found = root / path
+    return found if not path.is_absolute() and ".." not in path.parts and found.is_file() else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sized:
+    """How a guide's numbers are taken to the small size."""
+
+    recipe: str
+    full: tuple[str, ...]
+    """Words that make the guide's file its own size: `preset=published`."""
+    of_size: Callable[[str], bool]
+    """Tells keys that describe the guide's model."""
+    holds: Callable[[str, LoadedConfig], bool]
+    """Tells which numbers of the guide's own file mean the same at the small size."""
+    own: tuple[str, ...] = ()
+    """Further words of the small size, below what anybody typed or edited."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What is trained."""
+
+    source: str
+    """The config file."""
+    words: tuple[str, ...]
+    """Settings over it."""
+    full_words: tuple[str, ...]
+    """The same at the guide's size."""
+    guide: LoadedConfig
+    """What the guide's file and command say, at the guide's size."""
+    loaded: LoadedConfig
+    """What is trained here."""
+    notes: tuple[str, ...]
+    """Settings that are not used, with the value used instead and why; one block, empty at the guide's size."""
+
+    @property
+    def config(self) -> RunConfig:
+        """The whole config."""
+        return self.loaded.config
+
+
+def choose(sized: Sized, source: Path, typed: Sequence[str], *, is_full: bool, own: Sequence[str] = ()) -> Choice:
+    """Return what `headway train` is given: the guide's file as it is, or with the small size's values over it.
+
+    Args:
+        typed: what the user typed.
+        own: what the script sets at every size, below what was typed.
+    """
+    recipe = f"recipe={sized.recipe}"
+    full = (recipe, *sized.full, *own, *typed)
+    guide = load(source, full)
+    if is_full:
+        return Choice(source=str(source), words=full, full_words=full, guide=guide, loaded=guide, notes=())
+    small = load(None, [recipe, *own])
+    values, usual = (flatten(one.config.model_dump(mode="json")) for one in (guide, small))
+    before = _template_values(sized, source)
+    fates = _fates(sized, guide, values, usual, before)
+    words = [recipe, *sized.own, *own]
+    words += [write_word(key, usual[key]) for key, fate in fates.items() if fate == "replaced"]
+    words += [*_length_words(guide, fates), *typed]
+    words += _worker_words(load(source, words).config)
+    loaded = load(source, words)
+    notes = _notes(sized, guide, loaded)
+    return Choice(source=str(source), words=tuple(words), full_words=full, guide=guide, loaded=loaded, notes=notes)
+
+
+def _worker_words(config: RunConfig) -> list[str]:
+    """Return fewer loader processes than asked for, where this machine has not as many cores."""
+    cores, ranks = os.cpu_count() or 1, config.parallel.cpus or 1
+    most = {"parallel.workers": max(1, cores // ranks), "parallel.all_workers": cores}
+    asked = {"parallel.workers": config.parallel.workers, "parallel.all_workers": config.parallel.all_workers}
+    return [write_word(key, most[key]) for key, value in asked.items() if value is not None and value > most[key]]
+
+
+def _template_values(sized: Sized, source: Path) -> dict[str, Any]:
+    """Return what the guide's own file sets; nothing for a file that is somebody's own, in which all is edited."""
+    file = template_of(sized.recipe, source)
+    if file is None:
+        return {}
+    loaded = load_config(file, recipe=find_recipe, overrides=[f"recipe={sized.recipe}", *sized.full])
+    values = flatten(loaded.config.model_dump(mode="json"))
+    return {key: values[key] for key, origin in loaded.origins.items() if layer_of(origin) == "file"}
+
+
+def _fates(
+    sized: Sized,
+    guide: LoadedConfig,
+    values: Mapping[str, Any],
+    usual: Mapping[str, Any],
+    before: Mapping[str, Any],
+) -> dict[str, str]:
+    """Return what becomes of each value of the file: `edited` and `holds` are used, `replaced` is not.
+
+    What a guide's key means besides itself goes with it. Any: values of many types.
+    """
+    leads = {also: key for key, alias in guide.guide_names.items() for also in guide.recipe.implied.get(alias, {})}
+    fates: dict[str, str] = {}
+    for key in [key for key, origin in guide.origins.items() if layer_of(origin) == "file"]:
+        if key in leads and key not in guide.guide_names:
+            continue
+        is_edited = key not in before or before[key] != values[key]
+        if is_edited and _fits(key, values[key], usual[key], sized):
+            fates[key] = "edited"
+        else:
+            fates[key] = "holds" if not is_edited and sized.holds(key, guide) else "replaced"
+    for also, key in leads.items():
+        if layer_of(guide.origins[also]) == "file" and key in fates:
+            fates.setdefault(also, fates[key])
+    return fates
+
+
+def _length_words(guide: LoadedConfig, fates: Mapping[str, str]) -> list[str]:
+    """Return the other length taken back where the file counts epochs: the recipe's, or epochs if steps are asked."""
+    is_typed = layer_of(guide.origins["train.epochs"]) in ("environment", "command line")
+    if not is_typed and fates.get("train.epochs") not in ("edited", "holds"):
+        return []
+    if asks_for_steps(guide):
+        return [] if is_typed else ["train.epochs=null"]
+    return ["train.steps=null"]
+
+
+def _fits(key: str, value: Any, usual: Any, sized: Sized) -> bool:
+    """Say whether an edited value can be used at the small size. Any: values of many types."""
+    if not sized.of_size(key):
+        return True
+    is_number = isinstance(value, int | float) and isinstance(usual, int | float)
+    return is_number and 0 < value <= _ROOM * usual
+
+
+def _notes(sized: Sized, guide: LoadedConfig, loaded: LoadedConfig) -> tuple[str, ...]:
+    said, used = (flatten(one.config.model_dump(mode="json")) for one in (guide, loaded))
+    lines = []
+    for key, origin in guide.origins.items():
+        if layer_of(origin) not in ("file", "command line", "environment") or said[key] == used[key]:
+            continue
+        if key in ("recipe", "preset") or key not in guide.guide_names:
+            continue
+        why = "size" if sized.of_size(key) else "cores" if key in _WORKERS else "small"
+        reason = say(f"guide/unused-{why}", cores=os.cpu_count() or 1)
+        name = guide.guide_names[key]
+        lines.append(f"  {name}: {_plain(said[key])} → {_plain(used[key])}  ({reason})")
+    return (say("guide/unused", num=len(lines), flag=FULL_SIZE), *lines) if lines else ()
+
+
+def _plain(value: Any) -> str:
+    """Return a value as a person writes it. Any: values of many types."""
+    if value is None:
+        return say("guide/unset")
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def changed_words(before: RunConfig, now: RunConfig, keys: tuple[str, ...] = ("",)) -> list[str]:
+    """Return what is said now and was not when the run began, of keys that begin so."""
+    old, new = flatten(before.model_dump(mode="json")), flatten(now.model_dump(mode="json"))
+    changed = [key for key, value in new.items() if key not in old or old[key] != value]
+    return [write_word(key, new[key]) for key in changed if key.startswith(keys)]
+
+
+def asks_for_steps(loaded: LoadedConfig) -> bool:
+    """Say whether somebody counts the run's length in steps, and not the recipe alone."""
+    return loaded.config.train.steps is not None and layer_of(loaded.origins["train.steps"]) != "recipe"

@@ -1,0 +1,134 @@
+"""Texts of the guides' own commands, as far as all guides share them."""
+
+from __future__ import annotations
+
+from headway.messages import Text
+
+TEXTS: dict[str, Text] = {
+    "guide/small": Text(
+        en="no GPU here: a small model ({size}) is trained on CPU ranks; {flag} trains the guide's own size",
+        zh="本机没有 GPU：在 CPU 上训练小模型（{size}）；加 {flag} 训练指南中的完整规模",
+    ),
+    "guide/full": Text(
+        en="the guide's own size is trained ({flag}, or a GPU is here)",
+        zh="按指南中的完整规模训练（{flag}，或本机有 GPU）",
+    ),
+    "guide/many-nodes": Text(
+        en="the launcher spreads {ranks} processes over several machines, {here} of them here; a guide's script trains "
+        "on one",
+        zh="启动器在多台机器上共启动 {ranks} 个进程，本机 {here} 个；指南脚本只在一台机器上训练",
+        en_hint="start it on one machine, or supervise a script of your own with headway run",
+        zh_hint="只在一台机器上启动，或用 headway run 管理自己的脚本",
+    ),
+    "guide/half-set": Text(
+        en="RANK={rank} and WORLD_SIZE={ranks}: started by hand, every process needs both, as whole numbers",
+        zh="RANK={rank}，WORLD_SIZE={ranks}：手动启动时，每个进程都要有这两个变量，且须为整数",
+        en_hint="unset both for one GPU, or let torchrun set them: torchrun --nproc_per_node=2 atlas/train.py …",
+        zh_hint="单卡训练时取消这两个变量；或交给 torchrun 设置：torchrun --nproc_per_node=2 atlas/train.py …",
+    ),
+    "guide/rank-range": Text(
+        en="RANK={rank}, but with WORLD_SIZE={ranks} ranks are 0 to {last}",
+        zh="RANK={rank}，而 WORLD_SIZE={ranks} 时编号只能是 0 到 {last}",
+        en_hint="give every process its own RANK from 0 to {last}",
+        zh_hint="给每个进程各自的 RANK：0 到 {last}",
+    ),
+    "guide/rank-twice": Text(
+        en="two processes are RANK={rank} (pid {first} and {second}): exported once, RANK is the same for all of them",
+        zh="有两个进程的 RANK 都是 {rank}（pid {first} 和 {second}）：只 export 一次，所有进程的 RANK 就都相同",
+        en_hint="for r in $(seq 0 {last}); do RANK=$r LOCAL_RANK=$r WORLD_SIZE={ranks} python atlas/train.py … & done; "
+        "or torchrun --nproc_per_node={ranks} atlas/train.py …",
+        zh_hint="for r in $(seq 0 {last}); do RANK=$r LOCAL_RANK=$r WORLD_SIZE={ranks} python atlas/train.py … & done；"
+        "或 torchrun --nproc_per_node={ranks} atlas/train.py …",
+    ),
+    "guide/ranks-missing": Text(
+        en="WORLD_SIZE={ranks}, but {have} processes are there, and none came for {waited} s; missing: RANK {missing}",
+        zh="WORLD_SIZE={ranks}，但只来了 {have} 个进程，{waited} 秒内没有新的；缺少 RANK {missing}",
+        en_hint="start one process for each RANK, or set WORLD_SIZE={have}",
+        zh_hint="为每个 RANK 各启动一个进程，或设 WORLD_SIZE={have}",
+    ),
+    "guide/other-world": Text(
+        en="RANK={rank} was told WORLD_SIZE={theirs}, and RANK=0 WORLD_SIZE={ours}",
+        zh="RANK={rank} 的 WORLD_SIZE 为 {theirs}，而 RANK=0 的为 {ours}",
+        en_hint="set the same WORLD_SIZE for all of them",
+        zh_hint="让所有进程的 WORLD_SIZE 相同",
+    ),
+    "guide/no-first": Text(
+        en="RANK={rank} has waited {waited} s for RANK=0 at this MASTER_ADDR and MASTER_PORT, and there is none",
+        zh="RANK={rank} 按 MASTER_ADDR 和 MASTER_PORT 等待 RANK=0 已 {waited} 秒，但没有该进程",
+        en_hint="start RANK=0 too, with the same MASTER_ADDR and MASTER_PORT",
+        zh_hint="同时启动 RANK=0，并使用相同的 MASTER_ADDR 和 MASTER_PORT",
+    ),
+    "guide/run-gone": Text(
+        en="{path} comes from the run {run}, which is not there; the file alone holds weights, not the optimizer",
+        zh="{path} 来自训练 {run}，但该目录已不存在；文件本身只有权重，没有优化器状态",
+        en_hint="bring the run directory back, or start anew without --resume",
+        zh_hint="恢复该训练目录，或去掉 --resume 重新开始",
+    ),
+    "guide/unused": Text(
+        en="{num} settings of the guide are other at the small size ({flag} uses all of them):",
+        zh="小规模训练时有 {num} 项设置改用其他值（加 {flag} 则全部按原值）：",
+    ),
+    "guide/unused-size": Text(en="size of the model", zh="模型规模"),
+    "guide/unused-cores": Text(en="this machine has {cores} cores", zh="本机有 {cores} 个 CPU 核"),
+    "guide/unused-small": Text(en="chosen for the small model", zh="按小模型选取"),
+    "guide/unset": Text(en="not set", zh="不设置"),
+    "guide/no-config": Text(
+        en="there is no config {path}; there is: {known}",
+        zh="没有配置文件 {path}；现有：{known}",
+        en_hint="name one of them, or leave it out for {usual}",
+        zh_hint="改用其中之一；不写则使用 {usual}",
+    ),
+    "guide/odd-flag": Text(
+        en="this script has no option {flag}; it has {known}",
+        zh="该脚本没有选项 {flag}；可用的有：{known}",
+        en_hint="any value of the config can be changed as key=value, for example training.num_epochs=20",
+        zh_hint="配置中的任何值都可写成 key=value，例如 training.num_epochs=20",
+    ),
+    "guide/odd-word": Text(
+        en="{word} is neither an option nor key=value",
+        zh="{word} 既不是选项也不是 key=value",
+        en_hint="add --help to see what the script takes",
+        zh_hint="加 --help 查看脚本的用法",
+    ),
+    "guide/no-value": Text(
+        en="{flag} has no value",
+        zh="{flag} 缺少取值",
+        en_hint="write {flag}=VALUE",
+        zh_hint="写成 {flag}=值",
+    ),
+    "guide/no-checkpoint": Text(
+        en="there is no checkpoint {path}, also not among those of earlier runs; in its folder there is: {known}",
+        zh="没有检查点 {path}，以前各次训练的检查点中也没有；该目录中有：{known}",
+        en_hint="name one of them, or train first",
+        zh_hint="改用其中之一，或先训练",
+    ),
+    "guide/foreign": Text(
+        en="{path} was not written by a run of this project, so the run and step to resume from are unknown",
+        zh="{path} 不是由本项目的训练写出的，无法得知应从哪次训练的哪一步继续",
+        en_hint="use a checkpoint of this project, or resume a run by its name: headway runs",
+        zh_hint="改用本项目写出的检查点，或按名称继续训练：headway runs",
+    ),
+    "guide/found-elsewhere": Text(
+        en="{path} was moved when a later run started; {place} of the run {run} is used",
+        zh="{path} 已在之后的训练启动时移走；使用训练 {run} 的 {place}",
+    ),
+    "guide/moved": Text(
+        en="{num} checkpoints of the earlier run {run} are now in {place}",
+        zh="上一次训练 {run} 的 {num} 个检查点已移到 {place}",
+    ),
+    "guide/moved-one": Text(
+        en="{path} of an earlier run is now {place}",
+        zh="以前训练的 {path} 已移到 {place}",
+    ),
+    "guide/best-kept": Text(
+        en="{path} stays the best of the run {run} ({best}) until this run finds a better one",
+        zh="{path} 仍是训练 {run} 的最佳模型（{best}），本次训练得到更好的结果时才替换",
+    ),
+    "guide/best-stays": Text(
+        en="{path} stays the model of the run {run} ({best}), which is better than this run's best ({own}); the best "
+        "of this run is in {place}",
+        zh="{path} 仍是训练 {run} 的模型（{best}），优于本次训练的最佳（{own}）；本次训练的最佳模型保存在 {place}",
+    ),
+    "guide/saved": Text(en="checkpoint saved: {path} (step {step})", zh="检查点已保存：{path}（第 {step} 步）"),
+    "guide/not-copied": Text(en="{name} was not written: {why}", zh="未能写出 {name}：{why}"),
+}

@@ -1,0 +1,110 @@
+"""The nanochat guide's three scripts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from headway import guide
+from headway.errors import UsageError
+from headway.messages import say
+
+CONFIG = "configs/dual_gpu/balanced.py"
+_OF_SIZE = ("task.depth", "task.max_seq_len", "task.aspect", "task.vocab_size")
+
+
+def main(entry: str, argv: Sequence[str]) -> int:
+    """Run one of the guide's commands."""
+    if entry == "monitor_training":
+        return monitor(argv)
+    asked = guide.read_flags(argv, ("config",), takes_settings=True, takes_first="config")
+    config = asked.config(CONFIG)
+    log = guide.GuideLog.of_now(Path("logs"), "train_dual_gpu", is_levelled=True)
+    return guide.with_log(log, lambda log: train(log, asked, config))
+
+
+def train(log: guide.GuideLog, asked: guide.Asked, config: Path) -> int:
+    """Check the guide's numbers, then train."""
+    is_full = asked.is_full_wanted or guide.has_gpu()
+    log.write(guide.size_line(is_full, "depth 4"))
+    log.write(say("nanochat/guide-start", config=config, log=log.path))
+    # The guide's numbers are checked on the guide's two devices even where a smaller model is trained.
+    ranks = [] if guide.has_gpu() else ["cpus=2"]
+    code = subprocess.call(guide.headway("plan", str(config), *asked.words, *ranks), stdout=2)
+    if code:
+        return code
+    log.write(say("nanochat/guide-config-fine"), "SUCCESS")
+    choice = choose(asked, config, is_full=is_full)
+    training = guide.Training(
+        choice=choice,
+        voice=voice(choice),
+        writer=guide.StepWriter(),
+        folder=Path("base_checkpoints") / f"d{choice.config.task.depth}",
+    )
+    code, run = guide.train(log, training)
+    best = guide.run_state(run).best if run is not None else None
+    if best is not None:
+        log.write(f"Minimum validation bpb: {best.value:.4f}")
+    log.write(say("nanochat/guide-end", code=code), guide.level_of(code))
+    return code
+
+
+def choose(asked: guide.Asked, config: Path, *, is_full: bool) -> guide.Choice:
+    """Return what is trained. Tokens of a step follow the length of a sample: as many samples as were asked for."""
+    sized = guide.Sized(recipe="nanochat", full=(), of_size=_OF_SIZE.__contains__, holds=lambda *_: False)
+    choice = guide.choose(sized, config, asked.words, is_full=is_full)
+    said, used = choice.guide.config, choice.config
+    if is_full or said.batch.total is None or used.batch.total != said.batch.total:
+        return choice
+    tokens = said.batch.total // said.task.max_seq_len * used.task.max_seq_len
+    return guide.choose(sized, config, [*asked.words, f"total_batch_size={tokens}"], is_full=False)
+
+
+def voice(choice: guide.Choice) -> guide.Voice:
+    """Return the original's own lines and names."""
+    began, length = time.monotonic(), choice.config.task.max_seq_len
+
+    def step(shape: guide.Shape, at: guide.Step) -> str | None:
+        if at.step % max(1, min(10, shape.steps // 20)):
+            return None
+        rate = f"{shape.batch * length / at.seconds:,.0f}" if at.seconds else "n/a"
+        minutes = (time.monotonic() - began) / 60
+        share = 100 * at.step / max(1, shape.steps)
+        first = f"step {at.step:05d}/{shape.steps:05d} ({share:.2f}%) | loss: {at.loss:.6f} | lr: {at.lr:.4g}"
+        return f"{first} | dt: {at.seconds * 1000:.2f}ms | tok/sec: {rate} | mfu: n/a | total time: {minutes:.2f}m"
+
+    def validation(_: guide.Shape, step: int, __: int, found: Mapping[str, float]) -> str:
+        return f"Step {step:05d} | Validation bpb: {found['bpb']:.4f}"
+
+    return guide.Voice(
+        step=step, validation=validation, last_name=lambda step: f"model_{step:06d}.pt", is_end_named=True
+    )
+
+
+def monitor(argv: Sequence[str]) -> int:
+    """Show the newest run and the end of a log again and again; `--once` shows them once."""
+    options = dict(word.lstrip("-").partition("=")[::2] for word in argv)
+    interval_s = float(options.get("interval") or 5)
+    log = Path(options["log"]) if options.get("log") else None
+    if log is not None and not log.is_file():
+        log = _newest_log(log)
+    while True:
+        code = subprocess.call(guide.headway("watch", "--once"))
+        if log is not None:
+            for line in log.read_text(encoding="utf-8", errors="replace").splitlines()[-5:]:
+                guide.write(line)
+        if "once" in options or code:
+            return code
+        time.sleep(interval_s)
+
+
+def _newest_log(named: Path) -> Path:
+    """Return the newest log instead of one that is not there: the guide's own example has its author's date in it."""
+    logs = sorted(named.parent.glob("*.log"))
+    if not logs:
+        raise UsageError("nanochat/guide-no-log", path=named)
+    sys.stderr.write(say("nanochat/guide-other-log", path=named, other=logs[-1]) + "\n")
+    return logs[-1]

@@ -1,0 +1,166 @@
+"""Earlier results are kept, found again under their old names, and never replaced by worse ones in silence."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+
+import pytest
+
+from headway.config import dump_yaml, load_config
+from headway.errors import UsageError
+from headway.guide import Made, NamedCheckpoints, best_of, find_source, held_below, keep_earlier, read_note
+from headway.guide.checkpoints import NOTE
+from headway.task import find_recipe
+from headway.telemetry import RunDir
+
+
+class PlainWriter:
+    """Writes what the checkpoint's folder is called."""
+
+    def write(self, checkpoint, out, made):
+        out.write_text(checkpoint.name)
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def make_run(project, name, *words):
+    run = RunDir(project / "runs" / name)
+    (run.root / "ranks").mkdir(parents=True)
+    loaded = load_config(None, recipe=find_recipe, overrides=["recipe=layoutmaster", *words])
+    run.config.write_text(dump_yaml(loaded.config))
+    return run
+
+
+def write(project, run, files, said=None, best="best_model.pth"):
+    """Let a run write files: name to step and mean IoU."""
+    said = [] if said is None else said
+    shelf = NamedCheckpoints(project / "checkpoints", writer=PlainWriter(), write=said.append, best=best)
+    for name, (step, iou) in files.items():
+        checkpoint = run.root / "checkpoints" / f"step-{step}"
+        checkpoint.mkdir(parents=True, exist_ok=True)
+        made = Made(run=run, step=step, epoch=step, measures={"mean_iou": iou}, decides="mean_iou", sense="max")
+        shelf.add(checkpoint, name, made)
+    shelf.close()
+    return said
+
+
+def test_a_second_start_moves_the_first_runs_files_and_says_where(project):
+    first = make_run(project, "20260101-000000_a_0000")
+    write(project, first, {"checkpoint_epoch_10.pth": (10, 0.5), "best_model.pth": (20, 0.846)})
+    lines = keep_earlier(project / "checkpoints", out=project / "runs", best="best_model.pth")
+    place = project / "checkpoints" / first.name
+    assert (place / "checkpoint_epoch_10.pth").read_text() == "step-10"
+    assert any(str(place) in line for line in lines)
+    assert (project / "checkpoints" / "best_model.pth").exists()
+    assert any("mean_iou 0.8460" in line and first.name in line for line in lines)
+
+
+def test_a_name_of_the_guide_is_found_wherever_it_was_moved(project):
+    first = make_run(project, "20260101-000000_a_0000")
+    write(project, first, {"checkpoint_epoch_10.pth": (10, 0.5)})
+    keep_earlier(project / "checkpoints", out=project / "runs", best=None)
+    said = []
+    source = find_source(project / "checkpoints" / "checkpoint_epoch_10.pth", project / "runs", said.append)
+    assert (source.run.name, source.step) == (first.name, 10)
+    assert first.name in said[0]
+    second = make_run(project, "20260102-000000_a_0000")
+    write(project, second, {"checkpoint_epoch_10.pth": (12, 0.4)})
+    again = find_source(project / "checkpoints" / "checkpoint_epoch_10.pth", project / "runs", said.append)
+    assert (again.run.name, again.step, len(said)) == (second.name, 12, 1)
+
+
+def test_the_best_is_replaced_by_a_better_one_only_and_the_other_is_kept(project):
+    best = project / "checkpoints" / "best_model.pth"
+    first, second, third = (make_run(project, f"2026010{day}-000000_a_0000") for day in (1, 2, 3))
+    write(project, first, {"best_model.pth": (20, 0.846)})
+    said = write(project, second, {"best_model.pth": (3, 0.56)})
+    assert best.read_text() == "step-20"
+    assert (project / "checkpoints" / second.name / "best_model.pth").read_text() == "step-3"
+    assert any("0.8460" in line and "0.5600" in line for line in said)
+    said = write(project, third, {"best_model.pth": (30, 0.9)})
+    assert best.read_text() == "step-30"
+    assert (project / "checkpoints" / first.name / "best_model.pth").read_text() == "step-20"
+    assert any(str(project / "checkpoints" / first.name) in line for line in said)
+
+
+def test_measures_of_other_data_are_not_compared(project):
+    first = make_run(project, "20260101-000000_a_0000")
+    second = make_run(project, "20260102-000000_a_0000", "task.data_dir=elsewhere")
+    write(project, first, {"best_model.pth": (20, 0.846)})
+    write(project, second, {"best_model.pth": (3, 0.56)})
+    assert (project / "checkpoints" / "best_model.pth").read_text() == "step-3"
+    assert (project / "checkpoints" / first.name / "best_model.pth").read_text() == "step-20"
+
+
+def test_a_resumed_run_keeps_the_files_it_comes_from(project):
+    first = make_run(project, "20260101-000000_a_0000")
+    write(project, first, {"checkpoint_epoch_10.pth": (10, 0.5), "checkpoint_epoch_20.pth": (20, 0.6)})
+    source = find_source(project / "checkpoints" / "checkpoint_epoch_10.pth", project / "runs")
+    keep_earlier(project / "checkpoints", out=project / "runs", best=None, since=source)
+    assert (project / "checkpoints" / "checkpoint_epoch_10.pth").exists()
+    assert (project / "checkpoints" / first.name / "checkpoint_epoch_20.pth").exists()
+
+
+def test_a_file_that_is_not_ours_is_moved_and_not_lost(project):
+    (project / "checkpoints").mkdir()
+    (project / "checkpoints" / "best_model.pth").write_text("mine")
+    said = write(project, make_run(project, "20260101-000000_a_0000"), {"best_model.pth": (3, 0.5)})
+    assert (project / "checkpoints" / "earlier" / "best_model.pth").read_text() == "mine"
+    assert any("earlier" in line for line in said)
+
+
+def test_the_best_of_all_runs_is_found_by_its_measure_and_not_by_its_step(project):
+    first, second = (make_run(project, f"2026010{day}-000000_a_0000") for day in (1, 2))
+    write(project, first, {"checkpoint-1000": (1000, 0.8)}, best=None)
+    keep_earlier(project / "checkpoints", out=project / "runs", best=None)
+    write(project, second, {"checkpoint-144": (144, 0.2)}, best=None)
+    best = best_of(held_below(project / "checkpoints", project / "runs"))
+    assert best is not None and best.path == project / "checkpoints" / first.name / "checkpoint-1000"
+
+
+def test_a_checkpoint_that_is_nowhere_is_refused_with_a_short_list(project):
+    (project / "checkpoints").mkdir()
+    for epoch in range(50):
+        (project / "checkpoints" / f"checkpoint_epoch_{epoch}.pth").write_text("")
+    with pytest.raises(UsageError) as refused:
+        find_source(project / "checkpoints" / "checkpoint_epoch_99.pth", project / "runs")
+    assert refused.value.code == "guide/no-checkpoint"
+    assert "checkpoint_epoch_0.pth, checkpoint_epoch_1.pth" in refused.value.text()
+    assert refused.value.text().count(".pth") < 12
+
+
+def test_a_checkpoint_that_was_not_made_here_is_refused_and_never_unpickled(project):
+    with zipfile.ZipFile(project / "a.pt", "w") as archive:
+        archive.writestr("archive/data.pkl", b"cos\nsystem\n(S'false'\ntR.")
+    (project / "b.pt").write_bytes(b"\x80\x02}q\x00.")
+    for name in ("a.pt", "b.pt"):
+        assert read_note(project / name) is None
+        with pytest.raises(UsageError) as refused:
+            find_source(project / name, project / "runs")
+        assert refused.value.code == "guide/foreign"
+
+
+def test_a_checkpoint_whose_run_is_gone_says_so(project):
+    with zipfile.ZipFile(project / "a.pt", "w") as archive:
+        archive.writestr(NOTE, json.dumps({"run": "gone", "step": 3}))
+    with pytest.raises(UsageError) as refused:
+        find_source(project / "a.pt", project / "runs")
+    assert refused.value.code == "guide/run-gone"
+    (project / "runs" / "gone" / "ranks").mkdir(parents=True)
+    assert find_source(project / "a.pt", project / "runs").step == 3
+
+
+def test_a_project_that_was_moved_keeps_its_way_back(project):
+    run = make_run(project / "old", "20260101-000000_a_0000")
+    write(project / "old", run, {"checkpoint_epoch_10.pth": (10, 0.5)})
+    (project / "old").rename(project / "new")
+    source = find_source(project / "new" / "checkpoints" / "checkpoint_epoch_10.pth", project / "new" / "runs")
+    assert source.step == 10

@@ -1,0 +1,34 @@
+"""Logs that never take each other's place, and levels in the guide's own form."""
+
+from __future__ import annotations
+
+import re
+
+from headway.guide import GuideLog
+from headway.guide import log as module
+
+
+def test_two_commands_of_one_second_write_two_logs(tmp_path, monkeypatch):
+    monkeypatch.setattr(module.time, "strftime", lambda _: "20261116_043536")
+    logs = [GuideLog.of_now(tmp_path / "logs", "train") for _ in range(3)]
+    for number, log in enumerate(logs):
+        log.write(f"command {number}")
+        log.close()
+    assert [log.path.name for log in logs] == [
+        "train_20261116_043536.log",
+        "train_20261116_043536_2.log",
+        "train_20261116_043536_3.log",
+    ]
+    assert [log.path.read_text() for log in logs] == ["command 0\n", "command 1\n", "command 2\n"]
+    assert sorted(logs[0].path.parent.iterdir())[-1] == logs[-1].path
+
+
+def test_every_line_of_a_log_of_levels_has_one_and_the_time(tmp_path):
+    log = GuideLog.of_now(tmp_path, "train_dual_gpu", is_levelled=True)
+    log.write("two\nlines")
+    log.write("over", "SUCCESS")
+    log.close()
+    lines = log.path.read_text().splitlines()
+    stamp = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
+    assert [bool(re.fullmatch(rf"\[INFO\] {stamp} (two|lines)", line)) for line in lines[:2]] == [True, True]
+    assert re.fullmatch(rf"\[SUCCESS\] {stamp} over", lines[2])
