@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-
 import click
 
 from headway.cli.bilingual import command
 from headway.errors import UsageError
+from headway.guide import run_command
 from headway.task import RECIPES
 
 
@@ -25,5 +24,4 @@ def guide(recipe: str, entry: str, argv: tuple[str, ...]) -> int:
     """Run one of a guide's commands."""
     if recipe not in RECIPES:
         raise UsageError("recipes/unknown", name=recipe, known=", ".join(sorted(RECIPES)))
-    code: int = importlib.import_module(f"headway.recipes.{recipe}.guide").main(entry, list(argv))
-    return code
+    return run_command(recipe, entry, argv)

@@ -17,15 +17,19 @@ from headway.guide.checkpoints import (
     keep_earlier,
     read_note,
 )
-from headway.guide.command import RUNS, Training, is_stopped, level_of, train
+from headway.guide.command import RUNS, Training, is_stopped, level_of, train, with_log
 from headway.guide.flags import FULL_SIZE, Asked, read_flags, settings_of
 from headway.guide.follow import Listener, Step, follow, headway
+from headway.guide.help import run_command
 from headway.guide.launched import lead_or_follow
 from headway.guide.lines import Shape, Story, Voice
-from headway.guide.log import GuideLog, with_log, write
+from headway.guide.log import GuideLog, write
+from headway.guide.monitor import monitor
 from headway.guide.project import make_project, plan_project
+from headway.guide.resources import check_devices, check_port
 from headway.guide.rollcall import call_roll, is_by_hand
 from headway.guide.size import Choice, Sized, asks_for_steps, changed_words, choose, has_gpu, load, size_line
+from headway.guide.trouble import facts_of, find_trouble, trouble_of, write_trouble
 from headway.guide.writers import CkptWriter, FolderWriter, StepWriter, TorchWriter
 from headway.machine import inspect_machine, read_mindspore
 from headway.telemetry import RunDir, list_runs, run_state, write_json
@@ -57,9 +61,13 @@ __all__ = [
     "best_of",
     "call_roll",
     "changed_words",
+    "check_devices",
+    "check_port",
     "choose",
+    "facts_of",
     "find_resumable",
     "find_source",
+    "find_trouble",
     "follow",
     "has_gpu",
     "headway",
@@ -74,16 +82,20 @@ __all__ = [
     "load",
     "load_config",
     "make_project",
+    "monitor",
     "plan_project",
     "read_flags",
     "read_manifest",
     "read_mindspore",
     "read_note",
+    "run_command",
     "run_state",
     "settings_of",
     "size_line",
     "train",
+    "trouble_of",
     "with_log",
     "write",
     "write_json",
+    "write_trouble",
 ]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from headway.config import load_config
+from headway.errors import HeadwayError
 from headway.guide.checkpoints import NamedCheckpoints, Source, Writer, find_source, keep_earlier
 from headway.guide.follow import follow
 from headway.guide.lines import Story, Voice
 from headway.guide.log import GuideLog, Level
 from headway.guide.size import Choice, changed_words
+from headway.guide.trouble import Advice, facts_of, find_trouble, trouble_of, write_trouble
 from headway.task import find_recipe
 from headway.telemetry import RunDir
 
@@ -26,6 +28,7 @@ class Training:
 
     choice: Choice
     voice: Voice
+    advice: Advice
     writer: Writer
     folder: Path
     """Where the guide's checkpoints go."""
@@ -58,6 +61,8 @@ def train(log: GuideLog, training: Training) -> tuple[int, RunDir | None]:
         code, run = follow(words, log, story.listener(), out=training.out)
     finally:
         story.close(is_done=code == 0)
+    if code and not is_stopped(code):
+        write_trouble(log, training.advice, find_trouble(log.last, run), facts_of(training.choice.config))
     return code, run
 
 
@@ -80,3 +85,14 @@ def is_stopped(code: int) -> bool:
 def level_of(code: int) -> Level:
     """Return the level of the line about an end; a stop on purpose is no error."""
     return "SUCCESS" if code == 0 else "WARN" if is_stopped(code) else "ERROR"
+
+
+def with_log(advice: Advice, log: GuideLog, do: Callable[[GuideLog], int]) -> int:
+    """Return what `do` returns, with the log closed behind it; a refusal is explained in the log too."""
+    try:
+        return do(log)
+    except HeadwayError as error:
+        write_trouble(log, advice, trouble_of(error), {})
+        raise
+    finally:
+        log.close()

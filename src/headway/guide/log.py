@@ -7,7 +7,7 @@ import itertools
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, TextIO
 
@@ -54,14 +54,6 @@ class GuideLog:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
-
-
-def with_log(log: GuideLog, do: Callable[[GuideLog], int]) -> int:
-    """Return what `do` returns, with the log closed behind it."""
-    try:
-        return do(log)
-    finally:
-        log.close()
 
 
 def free_names(wanted: Path) -> Iterator[Path]:

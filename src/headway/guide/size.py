@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -59,8 +59,8 @@ class Sized:
     """Tells keys that describe the guide's model."""
     holds: Callable[[str, LoadedConfig], bool]
     """Tells which numbers of the guide's own file mean the same at the small size."""
-    own: tuple[str, ...] = ()
-    """Further words of the small size, below what anybody typed or edited."""
+    why: Mapping[str, str] = field(default_factory=dict)
+    """Key to the message code of the reason why it is other at the small size, where no usual one is right."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,12 +86,21 @@ class Choice:
         return self.loaded.config
 
 
-def choose(sized: Sized, source: Path, typed: Sequence[str], *, is_full: bool, own: Sequence[str] = ()) -> Choice:
+def choose(
+    sized: Sized,
+    source: Path,
+    typed: Sequence[str],
+    *,
+    is_full: bool,
+    own: Sequence[str] = (),
+    adapted: Sequence[str] = (),
+) -> Choice:
     """Return what `headway train` is given: the guide's file as it is, or with the small size's values over it.
 
     Args:
         typed: what the user typed.
         own: what the script sets at every size, below what was typed.
+        adapted: what was typed, brought to the small size; above all else there.
     """
     recipe = f"recipe={sized.recipe}"
     full = (recipe, *sized.full, *own, *typed)
@@ -102,9 +111,9 @@ def choose(sized: Sized, source: Path, typed: Sequence[str], *, is_full: bool, o
     values, usual = (flatten(one.config.model_dump(mode="json")) for one in (guide, small))
     before = _template_values(sized, source)
     fates = _fates(sized, guide, values, usual, before)
-    words = [recipe, *sized.own, *own]
+    words = [recipe, *own]
     words += [write_word(key, usual[key]) for key, fate in fates.items() if fate == "replaced"]
-    words += [*_length_words(guide, fates), *typed]
+    words += [*_length_words(guide, fates), *typed, *adapted]
     words += _worker_words(load(source, words).config)
     loaded = load(source, words)
     notes = _notes(sized, guide, loaded)
@@ -183,7 +192,7 @@ def _notes(sized: Sized, guide: LoadedConfig, loaded: LoadedConfig) -> tuple[str
         if key in ("recipe", "preset") or key not in guide.guide_names:
             continue
         why = "size" if sized.of_size(key) else "cores" if key in _WORKERS else "small"
-        reason = say(f"guide/unused-{why}", cores=os.cpu_count() or 1)
+        reason = say(sized.why.get(key) or f"guide/unused-{why}", cores=os.cpu_count() or 1)
         name = guide.guide_names[key]
         lines.append(f"  {name}: {_plain(said[key])} → {_plain(used[key])}  ({reason})")
     return (say("guide/unused", num=len(lines), flag=FULL_SIZE), *lines) if lines else ()

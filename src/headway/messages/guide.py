@@ -131,4 +131,92 @@ TEXTS: dict[str, Text] = {
     ),
     "guide/saved": Text(en="checkpoint saved: {path} (step {step})", zh="检查点已保存：{path}（第 {step} 步）"),
     "guide/not-copied": Text(en="{name} was not written: {why}", zh="未能写出 {name}：{why}"),
+    "guide/help-tail": Text(
+        en="  key=value      any setting of the config, for this command only\n"
+        "  {flag}    the guide's own size also where there is no GPU\n"
+        "  --help         this text; nothing is started\n"
+        "README.md in this folder says what each script does here and where results are",
+        zh="  key=value      配置中的任意一项，只对本次命令有效\n"
+        "  {flag}    没有 GPU 时也按指南的完整规模训练\n"
+        "  --help         显示本说明，不启动任何程序\n"
+        "各脚本的作用和结果位置见本目录的 README.md",
+    ),
+    "guide/analysis": Text(en="error analysis: {cause}", zh="错误分析：{cause}"),
+    "guide/evidence": Text(en="evidence: {evidence}", zh="依据：{evidence}"),
+    "guide/advice": Text(en="what the guide advises:", zh="指南的建议："),
+    "guide/cause-unknown": Text(en="the command ended without an error message", zh="命令结束时没有给出错误信息"),
+    "guide/advice-memory": Text(
+        en="lower the batch size (now {per_device} per device, {total} in all) and raise gradient accumulation "
+        "(now {accumulation})\nclose other programs that hold memory",
+        zh="减小批大小（当前每卡 {per_device}，合计 {total}），并增加梯度累积次数（当前 {accumulation}）\n"
+        "关闭占用显存或内存的其他程序",
+    ),
+    "guide/advice-data": Text(
+        en="check that the data folder is right (now {data}); relative paths start in the project folder",
+        zh="检查数据目录是否正确（当前 {data}）；相对路径以项目目录为起点",
+    ),
+    "guide/advice-device": Text(
+        en="look at the GPUs: nvidia-smi\ncheck what can be used here: headway check",
+        zh="查看 GPU 状态：nvidia-smi\n查看本机可用的设备：headway check",
+    ),
+    "guide/advice-environment": Text(
+        en="use the environment in which the framework is installed; what is missing here: headway check",
+        zh="使用装有训练框架的环境；查看本环境缺少什么：headway check",
+    ),
+    "guide/advice-port": Text(
+        en="start it again: ranks get a free port each time\n"
+        "look for a process left over from an earlier run: headway runs",
+        zh="重新启动即可：每次都会为各 rank 选用空闲端口\n检查是否有上次训练残留的进程：headway runs",
+    ),
+    "guide/advice-disk": Text(
+        en="free some space: df -h .\nkeep fewer checkpoints: save.keep_last=1",
+        zh="清理磁盘：df -h .\n少保留检查点：save.keep_last=1",
+    ),
+    "guide/advice-config": Text(
+        en="change the setting as the message says, in the config file or as key=value on the command line",
+        zh="按提示修改该设置：可改配置文件，也可在命令行写 key=value",
+    ),
+    "guide/check-devices": Text(en="checking the GPUs", zh="检查 GPU 状态"),
+    "guide/check-no-gpu": Text(
+        en="no GPU here (the guide wants {want}): {want} CPU ranks take their place",
+        zh="本机没有 GPU（指南需要 {want} 张）：改用 {want} 个 CPU rank",
+    ),
+    "guide/check-few-gpus": Text(
+        en="{have} GPU can be used, but the guide wants {want}",
+        zh="可用的 GPU 有 {have} 张，而指南需要 {want} 张",
+    ),
+    "guide/check-hidden": Text(
+        en="CUDA_VISIBLE_DEVICES={shown} shows fewer than the {want} GPUs this script is for; set "
+        "CUDA_VISIBLE_DEVICES=0,1",
+        zh="CUDA_VISIBLE_DEVICES={shown} 可见的 GPU 少于该脚本所需的 {want} 张；应设为 CUDA_VISIBLE_DEVICES=0,1",
+    ),
+    "guide/check-gpu": Text(
+        en="GPU {number} {name}: {have} free (the guide wants {want})",
+        zh="GPU {number} {name}：可用显存 {have}（指南建议 {want}）",
+    ),
+    "guide/check-port": Text(en="port {port} is free", zh="端口 {port} 空闲"),
+    "guide/check-port-busy": Text(
+        en="port {port} is in use; the next free one is {free} (ranks find a free port by themselves)",
+        zh="端口 {port} 已被占用，下一个空闲端口是 {free}（各 rank 会自动选用空闲端口）",
+    ),
+    "guide/check-ports-busy": Text(
+        en="ports {port} to {last} are in use (ranks find a free port by themselves)",
+        zh="端口 {port} 到 {last} 均被占用（各 rank 会自动选用空闲端口）",
+    ),
+    "guide/monitor-machine": Text(
+        en="machine: CPU {cpu}% of {cores} cores, memory {used} of {total}, free disk {free}",
+        zh="系统：CPU {cpu}%（{cores} 核），内存 {used} / {total}，可用磁盘 {free}",
+    ),
+    "guide/monitor-job": Text(
+        en="this run: {num} processes, CPU {cpu}%, memory {memory}",
+        zh="本次训练：{num} 个进程，CPU {cpu}%，内存 {memory}",
+    ),
+    "guide/monitor-run": Text(en="on disk: {path} {size}", zh="占用磁盘：{path} {size}"),
+    "guide/monitor-gpu": Text(
+        en="GPU {number} {name}: utilisation {used}, free memory {free}, {temperature} °C",
+        zh="GPU {number} {name}：利用率 {used}，可用显存 {free}，{temperature} °C",
+    ),
+    "guide/monitor-no-gpu": Text(en="GPU: none on this machine", zh="GPU：本机没有"),
+    "guide/monitor-warning": Text(en="last warning: {text}", zh="最近的警告：{text}"),
+    "guide/monitor-log": Text(en="end of {path}:", zh="{path} 的末尾："),
 }

@@ -23,6 +23,11 @@ _OF_SIZE = (
 )
 _LINES, _MOST_STEPS = 20, 100
 """Lines of steps in a run at most; the original writes one every so many steps."""
+HELP = {
+    "train": "atlas/help-train",
+    "eval": "atlas/help-eval",
+}
+ADVICE = {"memory": "atlas/advice-memory"}
 
 
 def main(entry: str, argv: Sequence[str]) -> int:
@@ -40,7 +45,7 @@ def main(entry: str, argv: Sequence[str]) -> int:
 
 
 def _train(argv: Sequence[str], ranks: int) -> int:
-    return guide.with_log(guide.GuideLog.of_now(Path("logs"), "train"), lambda log: train(argv, ranks, log))
+    return guide.with_log(ADVICE, guide.GuideLog.of_now(Path("logs"), "train"), lambda log: train(argv, ranks, log))
 
 
 def train(argv: Sequence[str], ranks: int, log: guide.GuideLog) -> int:
@@ -52,6 +57,7 @@ def train(argv: Sequence[str], ranks: int, log: guide.GuideLog) -> int:
     training = guide.Training(
         choice=choice,
         voice=_voice(choice.config),
+        advice=ADVICE,
         writer=guide.TorchWriter(_describe, parts={"model_state_dict": ""}),
         folder=folder,
         resume=Path(asked.flags["resume"]) if "resume" in asked.flags else None,

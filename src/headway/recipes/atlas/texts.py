@@ -218,6 +218,30 @@ TEXTS: dict[str, Text] = {
         en="training ended with exit code {code}; log: {log}",
         zh="训练结束，退出码 {code}；日志：{log}",
     ),
+    "atlas/advice-memory": Text(
+        en="lower data.batch_size, of each GPU (now {per_device}), for example to 4\n"
+        "raise training.gradient_accumulation_steps (now {accumulation}): the effective batch stays\n"
+        "freeze more: model.freeze_vggt=true model.freeze_lang_encoder=true",
+        zh="减小每卡的 data.batch_size（当前 {per_device}），例如减到 4\n"
+        "增大 training.gradient_accumulation_steps（当前 {accumulation}），有效批大小不变\n"
+        "冻结更多模块：model.freeze_vggt=true model.freeze_lang_encoder=true",
+    ),
+    "atlas/help-train": Text(
+        en="usage: torchrun --nproc_per_node=N atlas/train.py "
+        "--config atlas/configs/train_config.yaml [--resume FILE]\n"
+        "Trains on N devices; log in logs/, checkpoints in "
+        "checkpoints/. The rule of the learning rate is in this script\n"
+        "  --resume       continue from one of the checkpoints in checkpoints/",
+        zh="用法：torchrun --nproc_per_node=N atlas/train.py --config atlas/configs/train_config.yaml [--resume 文件]\n"
+        "用 N 个设备训练；日志在 logs/，检查点在 checkpoints/；学习率缩放规则写在该脚本中\n"
+        "  --resume       从 checkpoints/ 中的某个检查点继续训练",
+    ),
+    "atlas/help-eval": Text(
+        en="usage: python atlas/eval.py --config FILE --checkpoint checkpoints/best_model.pt [--split val]\n"
+        "Measures a checkpoint on the held-out episodes",
+        zh="用法：python atlas/eval.py --config 文件 --checkpoint checkpoints/best_model.pt [--split val]\n"
+        "在留作验证的回合上评测一个检查点",
+    ),
 }
 
 KEYS: dict[str, str] = {

@@ -29,6 +29,13 @@ _OF_SIZE = tuple(
         *("visual_dim", "backbone_path", "freeze_visual"),
     )
 )
+HELP = {
+    "start_training": "layoutmaster/help-start-training",
+    "train_multi_gpu": "layoutmaster/help-train-multi-gpu",
+    "train": "layoutmaster/help-train",
+    "test_data_loading": "layoutmaster/help-test-data-loading",
+}
+ADVICE = {"memory": "layoutmaster/advice-memory"}
 
 
 def main(entry: str, argv: Sequence[str]) -> int:
@@ -42,7 +49,7 @@ def main(entry: str, argv: Sequence[str]) -> int:
     if entry == "train_multi_gpu" and not _is_wanted(asked):
         return 0
     log = guide.GuideLog.of_now(Path("logs"), "training")
-    return guide.with_log(log, lambda log: train(log, asked, is_full=is_full))
+    return guide.with_log(ADVICE, log, lambda log: train(log, asked, is_full=is_full))
 
 
 def _mode(asked: guide.Asked) -> str:
@@ -76,6 +83,7 @@ def train(log: guide.GuideLog, asked: guide.Asked, *, is_full: bool) -> int:
     training = guide.Training(
         choice=choice,
         voice=voice(choice.config, counts["train_samples"], counts["val_samples"]),
+        advice=ADVICE,
         writer=guide.TorchWriter(_describe, parts=parts, has_sidecar=True),
         folder=Path(_save_dir(file)),
         resume=Path(asked.flags["resume"]) if "resume" in asked.flags else None,

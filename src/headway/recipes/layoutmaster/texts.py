@@ -240,6 +240,36 @@ TEXTS: dict[str, Text] = {
         en="checkpoints are in the run directory; `headway ckpt export` writes their weights where you like",
         zh="检查点保存在训练目录中；headway ckpt export 可将权重导出到任意位置",
     ),
+    "layoutmaster/advice-memory": Text(
+        en='lower batch_size, the total of all GPUs (now {total}): "batch_size": 16\nlower hidden_dim (now {hidden})',
+        zh='减少 batch_size（所有 GPU 合计，当前 {total}）："batch_size": 16\n减小 hidden_dim（当前 {hidden}）',
+    ),
+    "layoutmaster/help-start-training": Text(
+        en="usage: ./start_training.sh [--config FILE] [--resume FILE]\n"
+        "Trains with config_data_action_head.json; log in logs/, checkpoints in checkpoints/",
+        zh="用法：./start_training.sh [--config 文件] [--resume 文件]\n"
+        "用 config_data_action_head.json 训练；日志在 logs/，检查点在 checkpoints/",
+    ),
+    "layoutmaster/help-train-multi-gpu": Text(
+        en="usage: python train_multi_gpu.py [--config FILE]\n"
+        "Asks before it starts (on a terminal), then trains as ./start_training.sh does",
+        zh="用法：python train_multi_gpu.py [--config 文件]\n启动前先询问（在终端中），之后与 ./start_training.sh 相同",
+    ),
+    "layoutmaster/help-train": Text(
+        en="usage: python train.py --config FILE --mode train|predict [--resume FILE] [--checkpoint FILE] "
+        "[--num_samples N] [--output_dir DIR] [--poster_dir DIR]\n"
+        "  --resume       continue from one of the checkpoints in checkpoints/\n"
+        "  --checkpoint   the model that predicts; checkpoints/best_model.pth unless said otherwise",
+        zh="用法：python train.py --config 文件 --mode train|predict [--resume 文件] [--checkpoint 文件] "
+        "[--num_samples N] [--output_dir 目录] [--poster_dir 目录]\n"
+        "  --resume       从 checkpoints/ 中的某个检查点继续训练\n"
+        "  --checkpoint   用于预测的模型，默认为 checkpoints/best_model.pth",
+    ),
+    "layoutmaster/help-test-data-loading": Text(
+        en="usage: python test_data_loading.py [--config FILE]\n"
+        "Prepares the posters as a run would, reads all of them once and counts them; nothing is trained",
+        zh="用法：python test_data_loading.py [--config 文件]\n按训练的方式准备海报数据，全部读取一遍并计数；不训练",
+    ),
 }
 
 KEYS: dict[str, str] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -14,6 +15,12 @@ from headway.messages import say
 
 CONFIG = "configs/dual_gpu/balanced.py"
 _OF_SIZE = ("task.depth", "task.max_seq_len", "task.aspect", "task.vocab_size")
+HELP = {
+    "train_dual_gpu": "nanochat/help-train-dual-gpu",
+    "train_dual_gpu_enhanced": "nanochat/help-train-dual-gpu-enhanced",
+    "monitor_training": "nanochat/help-monitor-training",
+}
+ADVICE = {"memory": "nanochat/advice-memory", "wandb": "nanochat/advice-wandb", "libuv": "nanochat/advice-libuv"}
 
 
 def main(entry: str, argv: Sequence[str]) -> int:
@@ -23,24 +30,27 @@ def main(entry: str, argv: Sequence[str]) -> int:
     asked = guide.read_flags(argv, ("config",), takes_settings=True, takes_first="config")
     config = asked.config(CONFIG)
     log = guide.GuideLog.of_now(Path("logs"), "train_dual_gpu", is_levelled=True)
-    return guide.with_log(log, lambda log: train(log, asked, config))
+    return guide.with_log(ADVICE, log, lambda log: train(log, asked, config))
 
 
 def train(log: guide.GuideLog, asked: guide.Asked, config: Path) -> int:
     """Check the guide's numbers, then train."""
     is_full = asked.is_full_wanted or guide.has_gpu()
     log.write(guide.size_line(is_full, "depth 4"))
+    if "config" not in asked.flags:
+        known = ", ".join(sorted(str(path) for path in config.parent.glob("[!_]*.py")))
+        log.write(say("nanochat/guide-usual", config=config, known=known))
     log.write(say("nanochat/guide-start", config=config, log=log.path))
-    # The guide's numbers are checked on the guide's two devices even where a smaller model is trained.
-    ranks = [] if guide.has_gpu() else ["cpus=2"]
-    code = subprocess.call(guide.headway("plan", str(config), *asked.words, *ranks), stdout=2)
+    guide.check_devices(log, want=2, want_bytes=20 * 10**9)
+    guide.check_port(log)
+    code = _check_config(log, asked, config)
     if code:
         return code
-    log.write(say("nanochat/guide-config-fine"), "SUCCESS")
     choice = choose(asked, config, is_full=is_full)
     training = guide.Training(
         choice=choice,
         voice=voice(choice),
+        advice=ADVICE,
         writer=guide.StepWriter(),
         folder=Path("base_checkpoints") / f"d{choice.config.task.depth}",
     )
@@ -54,13 +64,19 @@ def train(log: guide.GuideLog, asked: guide.Asked, config: Path) -> int:
 
 def choose(asked: guide.Asked, config: Path, *, is_full: bool) -> guide.Choice:
     """Return what is trained. Tokens of a step follow the length of a sample: as many samples as were asked for."""
-    sized = guide.Sized(recipe="nanochat", full=(), of_size=_OF_SIZE.__contains__, holds=lambda *_: False)
+    sized = guide.Sized(
+        recipe="nanochat",
+        full=(),
+        of_size=_OF_SIZE.__contains__,
+        holds=lambda *_: False,
+        why={"batch.total": "nanochat/guide-samples"},
+    )
     choice = guide.choose(sized, config, asked.words, is_full=is_full)
     said, used = choice.guide.config, choice.config
     if is_full or said.batch.total is None or used.batch.total != said.batch.total:
         return choice
     tokens = said.batch.total // said.task.max_seq_len * used.task.max_seq_len
-    return guide.choose(sized, config, [*asked.words, f"total_batch_size={tokens}"], is_full=False)
+    return guide.choose(sized, config, asked.words, is_full=False, adapted=[f"total_batch_size={tokens}"])
 
 
 def voice(choice: guide.Choice) -> guide.Voice:
@@ -84,21 +100,35 @@ def voice(choice: guide.Choice) -> guide.Voice:
     )
 
 
+def _check_config(log: guide.GuideLog, asked: guide.Asked, config: Path) -> int:
+    """Judge the guide's numbers on two cards: the guide's own where there are none here."""
+    cards = [] if guide.has_gpu() else ["--on", "2x5090"]
+    line = guide.headway("plan", str(config), *asked.words, *cards, "--json")
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.stderr.write(done.stderr)
+        facts = guide.facts_of(guide.load(config, asked.words).config)
+        guide.write_trouble(log, ADVICE, guide.find_trouble(done.stderr.splitlines(), None), facts)
+        return done.returncode
+    plan = json.loads(done.stdout)
+    each, length, turns = plan["micro_batch"], plan["tokens_per_sample"], plan["accumulation"]
+    facts = {"each": each, "length": length, "ranks": plan["world_size"], "turns": turns}
+    log.write(say("nanochat/guide-divides", total=f"{plan['batch_samples'] * length:,}", **facts))
+    for warning in plan["warnings"]:
+        log.write(say(warning["code"], **warning["facts"]) + f" [{warning['code']}]", "WARN")
+    if not plan["warnings"]:
+        log.write(say("nanochat/guide-config-fine"), "SUCCESS")
+    return 0
+
+
 def monitor(argv: Sequence[str]) -> int:
-    """Show the newest run and the end of a log again and again; `--once` shows them once."""
+    """Show the newest run, the machine and the end of a log again and again; `--once` shows them once."""
     options = dict(word.lstrip("-").partition("=")[::2] for word in argv)
-    interval_s = float(options.get("interval") or 5)
     log = Path(options["log"]) if options.get("log") else None
     if log is not None and not log.is_file():
         log = _newest_log(log)
-    while True:
-        code = subprocess.call(guide.headway("watch", "--once"))
-        if log is not None:
-            for line in log.read_text(encoding="utf-8", errors="replace").splitlines()[-5:]:
-                guide.write(line)
-        if "once" in options or code:
-            return code
-        time.sleep(interval_s)
+    interval_s = float(options.get("interval") or 5)
+    return guide.monitor(guide.RUNS, log=log, interval_s=interval_s, is_once="once" in options)
 
 
 def _newest_log(named: Path) -> Path:

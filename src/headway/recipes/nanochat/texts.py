@@ -138,6 +138,61 @@ TEXTS: dict[str, Text] = {
         en="devices are chosen by parallel.gpus",
         zh="设备由 parallel.gpus 决定",
     ),
+    "nanochat/guide-usual": Text(
+        en="no config was named: {config} is trained; there are {known}",
+        zh="没有指定配置文件，使用默认的 {config}；可选：{known}",
+    ),
+    "nanochat/guide-samples": Text(
+        en="as many samples per step, each of them shorter", zh="每步样本数不变，每个样本更短"
+    ),
+    "nanochat/guide-divides": Text(
+        en="{each} × {length} × {ranks} × {turns} = {total} tokens per step: the batch divides",
+        zh="{each} × {length} × {ranks} × {turns} = {total} 个 token / 步：批大小可以整除",
+    ),
+    "nanochat/advice-memory": Text(
+        en="lower device_batch_size (now {per_device})\nlower total_batch_size (now {total})\n"
+        "turn compilation off: train.compile=false (the guide's TORCH_COMPILE=0)",
+        zh="减小 device_batch_size（当前 {per_device}）\n减小 total_batch_size（当前 {total}）\n"
+        "关闭编译优化：train.compile=false（即指南中的 TORCH_COMPILE=0）",
+    ),
+    "nanochat/advice-wandb": Text(
+        en="nothing here logs in to wandb; use_dummy_wandb = True is always so\n"
+        "for your own scripts: export WANDB_MODE=disabled",
+        zh="这里不会登录 wandb，相当于始终 use_dummy_wandb = True\n自己的脚本可设置：export WANDB_MODE=disabled",
+    ),
+    "nanochat/advice-libuv": Text(
+        en="use the old store: export USE_LIBUV=0\nand: export TORCHELASTIC_USE_AGENT_STORE=0",
+        zh="改用旧的 store 服务：export USE_LIBUV=0\n并且：export TORCHELASTIC_USE_AGENT_STORE=0",
+    ),
+    "nanochat/help-train-dual-gpu": Text(
+        en="usage: ./train_dual_gpu.sh [CONFIG] [--key=value …]\n"
+        "Checks GPUs, port and config, then trains on two devices; log in logs/, weights in base_checkpoints/\n"
+        "  CONFIG         configs/dual_gpu/conservative.py, balanced.py (default) or aggressive.py",
+        zh="用法：./train_dual_gpu.sh [配置文件] [--key=value …]\n"
+        "先检查 GPU、端口和配置，再用两个设备训练；日志在 logs/，权重在 base_checkpoints/\n"
+        "  配置文件       configs/dual_gpu/conservative.py、balanced.py（默认）或 aggressive.py",
+    ),
+    "nanochat/help-train-dual-gpu-enhanced": Text(
+        en="usage: ./train_dual_gpu_enhanced.sh [--config=FILE] [--device_batch_size=N] [--total_batch_size=TOKENS] "
+        "[--num_iterations=N] [--eval_every=N] [--key=value …]\n"
+        "Checks GPUs, port and config, then trains on two devices; log in logs/, weights in base_checkpoints/\n"
+        "  --config       configs/dual_gpu/balanced.py unless said otherwise",
+        zh="用法：./train_dual_gpu_enhanced.sh [--config=文件] [--device_batch_size=N] [--total_batch_size=TOKENS] "
+        "[--num_iterations=N] [--eval_every=N] [--key=value …]\n"
+        "先检查 GPU、端口和配置，再用两个设备训练；日志在 logs/，权重在 base_checkpoints/\n"
+        "  --config       默认为 configs/dual_gpu/balanced.py",
+    ),
+    "nanochat/help-monitor-training": Text(
+        en="usage: ./monitor_training.sh [--interval=SECONDS] [--log=FILE] [--once]\n"
+        "Shows the newest run (progress, loss, time left, checkpoints, "
+        "best), CPU, memory, disk, GPUs and the log's end\n"
+        "  --interval     seconds between two looks (5)\n"
+        "  --log          show the end of this log; the newest where it is not there",
+        zh="用法：./monitor_training.sh [--interval=秒] [--log=文件] [--once]\n"
+        "显示最新一次训练（进度、损失、剩余时间、检查点、最佳结果），以及 CPU、内存、磁盘、GPU 和日志末尾\n"
+        "  --interval     刷新间隔，默认 5 秒\n"
+        "  --log          显示该日志的末尾；文件不存在时显示最新的日志",
+    ),
 }
 
 KEYS: dict[str, str] = {

@@ -28,6 +28,11 @@ _RULE = "=" * 44
 _WEIGHTS = "model.safetensors"
 _DEFAULTS = {"num_tasks": "5", "max_steps": "100", "exec_horizon": "1", "unit": "rounds", "record_video": "false"}
 """What the published evaluation does when it is not told; it counts chunks drawn, not steps."""
+HELP = {
+    "train": "rdt/help-train",
+    "evaluate": "rdt/help-evaluate",
+}
+ADVICE = {"memory": "rdt/advice-memory", "port": "rdt/advice-port"}
 
 
 def main(entry: str, argv: Sequence[str]) -> int:
@@ -57,6 +62,7 @@ def _train(argv: Sequence[str], ranks: int | None, precision: str | None) -> int
         training = guide.Training(
             choice=choice,
             voice=voice(folder),
+            advice=ADVICE,
             writer=guide.FolderWriter(),
             folder=folder,
             words=[f"name={folder.name}"],
@@ -72,7 +78,7 @@ def _train(argv: Sequence[str], ranks: int | None, precision: str | None) -> int
             log.write(say("rdt/guide-next", folder=best.path))
         return code
 
-    return guide.with_log(guide.GuideLog(folder / "training.log"), train)
+    return guide.with_log(ADVICE, guide.GuideLog(folder / "training.log"), train)
 
 
 def choose(

@@ -285,6 +285,34 @@ TEXTS: dict[str, Text] = {
         en="there is no disk buffer; every step of every demonstration is a sample",
         zh="没有磁盘缓冲；每个示范的每一步都是一个样本",
     ),
+    "rdt/advice-memory": Text(
+        en="lower train_batch_size, over all GPUs (now {total}): --train_batch_size=12\n"
+        "and raise gradient accumulation (now {accumulation}): --gradient_accumulation_steps=2",
+        zh="减小 train_batch_size（所有 GPU 合计，当前 {total}）：--train_batch_size=12\n"
+        "同时增加梯度累积（当前 {accumulation} 次）：--gradient_accumulation_steps=2",
+    ),
+    "rdt/advice-port": Text(
+        en="for trouble between GPUs: export NCCL_DEBUG=INFO\nexport NCCL_P2P_DISABLE=1",
+        zh="GPU 之间通信有问题时：export NCCL_DEBUG=INFO\nexport NCCL_P2P_DISABLE=1",
+    ),
+    "rdt/help-train": Text(
+        en="usage: bash train_single_task_2gpu.sh [--train_batch_size=N] [--max_train_steps=N] [--key=value …]\n"
+        "also: bash train_single_task.sh (one GPU), accelerate launch … main.py …\n"
+        "Trains; log, bar and checkpoint-N are in --output_dir. --train_batch_size is over all GPUs\n"
+        "  --resume_from_checkpoint=latest|checkpoint-N   continue",
+        zh="用法：bash train_single_task_2gpu.sh [--train_batch_size=N] [--max_train_steps=N] [--key=value …]\n"
+        "另有：bash train_single_task.sh（单卡）、accelerate launch … main.py …\n"
+        "启动训练；日志、进度条和 checkpoint-N 都在 --output_dir 中；--train_batch_size 为所有 GPU 合计\n"
+        "  --resume_from_checkpoint=latest|checkpoint-N   继续训练",
+    ),
+    "rdt/help-evaluate": Text(
+        en="usage: python eval_sim/eval_rdt_libero.py --pretrained FILE [--num_tasks N] [--max_steps N] "
+        "[--exec_horizon N] [--record_video] [--video_output_dir DIR]\n"
+        "Drives the arm in the built-in world with the weights of FILE and counts the episodes it solves",
+        zh="用法：python eval_sim/eval_rdt_libero.py --pretrained 文件 [--num_tasks N] [--max_steps N] "
+        "[--exec_horizon N] [--record_video] [--video_output_dir 目录]\n"
+        "用该权重在内置环境中驱动机械臂，统计成功的回合",
+    ),
 }
 
 KEYS: dict[str, str] = {

@@ -27,6 +27,13 @@ _MEMORY_BYTES, _DISK_BYTES = 16 << 30, 20 << 30
 """What the guide asks of a machine."""
 _PRINT_EVERY, _PRINT_S = 10, 10.0
 """Batches, and seconds, between lines of the guide's log."""
+HELP = {
+    "test_gpu_setup": "tfnet/help-test-gpu-setup",
+    "quick_start_gpu": "tfnet/help-quick-start-gpu",
+    "start_training_gpu": "tfnet/help-start-training-gpu",
+    "train_tfnet_gpu": "tfnet/help-train-tfnet-gpu",
+}
+ADVICE = {"memory": "tfnet/advice-memory", "device": "tfnet/advice-device", "environment": "tfnet/advice-environment"}
 
 
 def main(entry: str, argv: Sequence[str]) -> int:
@@ -37,7 +44,7 @@ def main(entry: str, argv: Sequence[str]) -> int:
     code = check(asked, choice) if entry in ("test_gpu_setup", "quick_start_gpu") else 0
     if code or entry == "test_gpu_setup":
         return code
-    return guide.with_log(guide.GuideLog.of_now(LOGS, "gpu_training"), lambda log: train(log, asked, choice))
+    return guide.with_log(ADVICE, guide.GuideLog.of_now(LOGS, "gpu_training"), lambda log: train(log, asked, choice))
 
 
 def is_full(asked: guide.Asked) -> bool:
@@ -98,6 +105,7 @@ def train(log: guide.GuideLog, asked: guide.Asked, choice: guide.Choice) -> int:
     training = guide.Training(
         choice=choice,
         voice=voice(),
+        advice=ADVICE,
         writer=guide.CkptWriter(),
         folder=CHECKPOINTS,
         out=Path(choice.config.out),

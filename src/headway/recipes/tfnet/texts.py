@@ -150,6 +150,46 @@ TEXTS: dict[str, Text] = {
         en="every step is kept, and the screen shows what matters",
         zh="每一步都会记录，屏幕只显示要点",
     ),
+    "tfnet/advice-memory": Text(
+        en="lower training.batch_size in the config (now {per_device})\nlower model.hidden_size (now {hidden})\n"
+        "close other programs on the GPU",
+        zh="在配置中减少 training.batch_size（当前 {per_device}）\n"
+        "减小 model.hidden_size（当前 {hidden}）\n关闭其他 GPU 应用程序",
+    ),
+    "tfnet/advice-device": Text(
+        en="is the NVIDIA driver installed: nvidia-smi\nis CUDA installed: nvcc --version\n"
+        "is the GPU build of MindSpore installed: python test_gpu_setup.py",
+        zh="确认 NVIDIA 驱动已安装：nvidia-smi\n确认 CUDA 已安装：nvcc --version\n"
+        "确认已安装 MindSpore GPU 版本：python test_gpu_setup.py",
+    ),
+    "tfnet/advice-environment": Text(
+        en="use the environment with MindSpore: . ./enter_mindspore.sh (the guide's conda activate mindspore-gpu)\n"
+        "check it: python test_gpu_setup.py",
+        zh="进入装有 MindSpore 的环境：. ./enter_mindspore.sh（即指南中的 conda activate mindspore-gpu）\n"
+        "检查环境：python test_gpu_setup.py",
+    ),
+    "tfnet/help-test-gpu-setup": Text(
+        en="usage: python test_gpu_setup.py [--config FILE]\n"
+        "Checks devices, memory, disk, MindSpore, the config and the data; nothing is trained",
+        zh="用法：python test_gpu_setup.py [--config 文件]\n检查设备、内存、磁盘、MindSpore、配置和数据；不训练",
+    ),
+    "tfnet/help-quick-start-gpu": Text(
+        en="usage: python quick_start_gpu.py [--config FILE]\nChecks the machine, then trains",
+        zh="用法：python quick_start_gpu.py [--config 文件]\n先检查本机，再训练",
+    ),
+    "tfnet/help-start-training-gpu": Text(
+        en="usage: ./start_training_gpu.sh [--config FILE]\n"
+        "Trains with configs/gpu_config.json; log in logs_gpu/, "
+        "checkpoints in checkpoints_gpu/, the rest in output_gpu/",
+        zh="用法：./start_training_gpu.sh [--config 文件]\n"
+        "用 configs/gpu_config.json 训练；日志在 logs_gpu/，检查点在 checkpoints_gpu/，其余在 output_gpu/",
+    ),
+    "tfnet/help-train-tfnet-gpu": Text(
+        en="usage: python train_tfnet_gpu.py --config configs/gpu_config.json\n"
+        "Trains; log in logs_gpu/, checkpoints in checkpoints_gpu/, the rest in output_gpu/",
+        zh="用法：python train_tfnet_gpu.py --config configs/gpu_config.json\n"
+        "启动训练；日志在 logs_gpu/，检查点在 checkpoints_gpu/，其余在 output_gpu/",
+    ),
 }
 
 KEYS: dict[str, str] = {

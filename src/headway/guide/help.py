@@ -1,0 +1,23 @@
+"""`--help` of a project's scripts: what the script does here, and what it takes. Nothing is started."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Sequence
+
+from headway.guide.flags import FULL_SIZE, HELP
+from headway.guide.log import write
+from headway.messages import say
+
+
+def run_command(recipe: str, entry: str, argv: Sequence[str]) -> int:
+    """Run one of a guide's commands, or explain it."""
+    commands = importlib.import_module(f"headway.recipes.{recipe}.guide")
+    if any(word in HELP for word in argv):
+        if os.environ.get("LOCAL_RANK", "0") == "0":
+            write(say(commands.HELP[entry]))
+            write(say("guide/help-tail", flag=FULL_SIZE))
+        return 0
+    code: int = commands.main(entry, list(argv))
+    return code
