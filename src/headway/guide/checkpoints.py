@@ -24,7 +24,7 @@ from headway.errors import HeadwayError, UsageError
 from headway.guide.log import free_names
 from headway.messages import say
 from headway.task import find_recipe
-from headway.telemetry import RunDir, is_run, list_runs, read_record, run_state, write_json
+from headway.telemetry import RunDir, is_run, is_supervised, list_runs, read_record, write_json
 
 NOTE = "archive/headway.json"
 """Inside a `.pt`, below the folder that torch gives its own records; it reads no archive with a file outside of it."""
@@ -202,7 +202,7 @@ def keep_earlier(folder: Path, *, out: Path, best: str | None, since: Source | N
     """
     lines = []
     for run in list_runs(out):
-        if run_state(run).state == "running":
+        if is_supervised(run):
             continue  # somebody else's, at work at this moment
         held = [one for one in held_in(folder, run) if one.path.parent == folder and one.path.name != best]
         if since is not None:
