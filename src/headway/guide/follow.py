@@ -19,8 +19,8 @@ from functools import partial
 from pathlib import Path
 
 from headway.guide.log import GuideLog
-from headway.launch import die_with_parent
 from headway.messages import language
+from headway.process import die_with_parent
 from headway.telemetry import Event, RunDir, follow_events, list_runs, read_metrics
 
 _LOOK_S = 0.2
