@@ -447,7 +447,12 @@ class Line:
 def make_line(random: Random) -> Line:
     """Return one line."""
     line = _make_line(random)
-    return replace(line, surroundings=random.choice(SURROUNDINGS)) if random.random() < 0.2 else line
+    if random.random() >= 0.2:
+        return line
+    chosen = random.choice(SURROUNDINGS)
+    # A word behind `headway run` names a program, as it does behind `env`; the user's functions are not asked.
+    is_hidden = line.mode == "words" and "BASH_FUNC_python%%" in chosen
+    return line if is_hidden else replace(line, surroundings=chosen)
 
 
 def _make_line(random: Random) -> Line:
@@ -495,7 +500,7 @@ def _absolute(words: list[str]) -> list[str]:
 
 
 def _is_mild(text: str) -> bool:
-    return not text.startswith(("PET_", "OMP_", "L=", "TOKENIZERS", "PYTHONPATH", "LR=", "X+", "CUDA"))
+    return not text.startswith(("PET_", "OMP_", "L=", "TOKENIZERS", "PYTHONPATH", "LR=", "X+", "CUDA", "WORLD_SIZE"))
 
 
 def _assignments(random: Random, share: float, keep: Callable[[str], bool] = bool) -> str:

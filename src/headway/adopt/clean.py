@@ -96,11 +96,16 @@ def _clean_env(launch: Launch, findings: Sequence[Finding]) -> tuple[dict[str, s
         if found is not None and found.code in ("adopt/env-allocator-mixed", "adopt/env-two-allocators"):
             env[name] = _best_allocator(value)
             left_out.append(say("adopt/clean-changed", name=name, why=found.text()))
-        elif found is not None and found.verdict != "kept":
+        elif found is not None and found.verdict != "kept" and not _is_needed(launch, found):
             left_out.append(say("adopt/clean-left-out", name=name, why=found.text()))
         else:
             env[str(found.facts.get("new", name)) if found is not None else name] = value
     return env, left_out
+
+
+def _is_needed(launch: Launch, found: Finding) -> bool:
+    """Say whether the program reads what a launcher would have replaced: nobody chooses a port for plain Python."""
+    return launch.launcher == "python" and found.code == "adopt/fixed-port"
 
 
 def _best_allocator(value: str) -> str:

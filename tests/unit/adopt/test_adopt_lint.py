@@ -136,6 +136,16 @@ def test_the_clean_file_keeps_what_counts_and_names_what_it_left_out():
     assert "# left out: USE_LIBUV" in clean
 
 
+def test_a_line_that_is_one_of_several_keeps_where_its_ranks_meet():
+    """Nobody else gives plain Python a port, a rank or a number of ranks."""
+    meaning = understand("MASTER_ADDR=10.0.0.1 MASTER_PORT=29500 RANK=1 WORLD_SIZE=4 python t.py")
+    clean = write_clean(meaning.launch, check(meaning))
+    for kept in ('MASTER_ADDR: "10.0.0.1"', 'MASTER_PORT: "29500"', 'RANK: "1"', 'WORLD_SIZE: "4"'):
+        assert kept in clean
+    alone = understand("WORLD_SIZE=4 python t.py")
+    assert "# left out: WORLD_SIZE" in write_clean(alone.launch, check(alone))
+
+
 def test_the_clean_file_is_yaml_that_says_the_same():
     from ruamel.yaml import YAML
 
