@@ -12,7 +12,6 @@ import contextlib
 import json
 import math
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -21,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from headway.ask import ask
 from headway.checkpoint.disk import RealDisk, write_file
 from headway.checkpoint.layout import ITEM_BYTES, Header, Span, encode_header, lay_out
 from headway.checkpoint.manifest import Manifest, PieceEntry, TensorEntry
@@ -243,10 +243,7 @@ def _encode_meta(manifest: Manifest, measures: Mapping[str, float]) -> bytes:
 
 
 def _run_torch(python: str, weights: Path, model: Path) -> None:
-    line = [python, "-m", "headway.checkpoint.write_pt"]
-    request = json.dumps({"weights": str(weights), "out": str(model)})
-    ended = subprocess.run(line, input=f"{request}\n", capture_output=True, text=True, errors="replace", check=False)
-    why = json.loads(ended.stdout)["error"] if ended.returncode == 0 and ended.stdout else ""
-    if ended.returncode or why:
-        last = why or (ended.stderr.strip().splitlines() or ["n/a"])[-1]
-        raise CheckpointError("checkpoint/export-child", path=model.name, code=ended.returncode, why=last)
+    told = ask(python, {"weights": str(weights), "out": str(model)}, module="headway.checkpoint.write_pt")
+    if told.value != {"error": ""}:
+        why = told.value["error"] if told.value else told.why
+        raise CheckpointError("checkpoint/export-child", path=model.name, code=told.exit_code, why=why)

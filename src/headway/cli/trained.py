@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import signal
-import subprocess
 import sys
-import threading
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import click
 
+from headway.ask import ask
 from headway.cli.consent import ask_trust
 from headway.config import Recipe, RunConfig, redact
 from headway.errors import TrainError, UsageError
@@ -38,27 +36,11 @@ def find_step(place: RunDir, text: str) -> int | None:
     return int(text)
 
 
-def _run(line: list[str], environ: dict[str, str]) -> subprocess.CompletedProcess[bytes]:
-    """Run the child; what it says on the way passes our own border, for a name in it may steer a terminal."""
-    child = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environ)
-    assert child.stdout is not None and child.stderr is not None
-    told = threading.Thread(target=_pass_on, args=(child.stderr,), daemon=True)
-    told.start()
-    try:
-        out = child.stdout.read()
-        told.join()
-        child.wait()
-    finally:
-        child.kill()  # of a child that has ended, nothing
-        child.wait()
-    return subprocess.CompletedProcess(line, child.returncode, out)
-
-
-def _pass_on(stream: IO[bytes]) -> None:
-    for text in stream:
-        with contextlib.suppress(OSError):
-            sys.stderr.write(redact(text.decode("utf-8", "replace")))
-            sys.stderr.flush()
+def _pass_on(line: bytes) -> None:
+    """Show what the child says on the way; it passes our own border, for a name in it may steer a terminal."""
+    with contextlib.suppress(OSError):
+        sys.stderr.write(redact(line.decode("utf-8", "replace")))
+        sys.stderr.flush()
 
 
 def recipe_of(place: RunDir) -> str:
@@ -96,15 +78,13 @@ def ask_trained(place: RunDir, request: dict[str, Any], *, program: str = "train
     python = python or sys.executable
     module = f"headway.engine.mindspore.{program}" if is_mindspore else f"headway.engine.{program}"
     request = {**request, "run_dir": str(place.root), "lang": language()}
-    line = [python, "-P", "-m", module, json.dumps(request)]
     environ = cpu_environment(python, "mindspore" if is_mindspore else "torch")
-    child = _run(line, environ)
-    if child.returncode == -signal.SIGILL:
+    told = ask(python, request, module=module, env=environ, hear=_pass_on)
+    if told.exit_code == -signal.SIGILL:
         raise TrainError("diagnose/illegal-instruction")
-    lines = child.stdout.decode("utf-8", "replace").strip().splitlines()
-    if child.returncode != 0 or not lines:
-        raise TrainError("cli/child-failed", code=child.returncode)
-    answer: dict[str, Any] = json.loads(lines[-1])
+    if told.exit_code != 0 or told.value is None:
+        raise TrainError("cli/child-failed", code=told.exit_code)
+    answer: dict[str, Any] = told.value
     if "error" in answer:
         raise TrainError(answer["error"]["code"], **answer["error"]["facts"])
     for bad in answer["skipped"]:

@@ -1,30 +1,28 @@
-"""One request on the command line, one answer on stdout: how the control side asks a framework's interpreter."""
+"""What the answers of a trained model have in common: an error is one too, and they name their checkpoint."""
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from headway.ask import take_question
 from headway.checkpoint import Manifest, find_resumable, list_checkpoints, verify_checkpoint
 from headway.errors import CheckpointError, HeadwayError, TrainError
 from headway.messages import set_language
 from headway.telemetry import RunDir
 
 
-def answer_request(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> int:
+def answer_request(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     """Answer one request; an error is an answer too. Any: what is asked for differs by command."""
-    request = json.loads(sys.argv[1])
+    request, send = take_question()
     set_language(request["lang"])
     try:
         told = answer(request)
     except HeadwayError as error:
         facts = {key: str(value) for key, value in error.facts.items()}
         told = {"error": {"code": error.code, "facts": facts}}
-    sys.stdout.write("\n" + json.dumps(told, ensure_ascii=False) + "\n")
-    return 0
+    send(told)
 
 
 def find_checkpoint(place: RunDir, step: int | None) -> tuple[Path, Manifest, dict[str, Any]]:

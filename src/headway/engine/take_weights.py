@@ -1,7 +1,7 @@
 """Begin a run with weights from a file: build its state, put them in, and save that as step 0.
 
-Run by the command line as a child: `python -m headway.engine.take_weights '<JSON request>'`; the answer is the last
-line of its output, as JSON. One process on the CPU is enough for every layout: a checkpoint is made of global tensors.
+Asked by the command line, by module name (`headway/ask.py`). One process on the CPU is enough for every layout:
+a checkpoint is made of global tensors.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from headway.telemetry import RunDir, read_json
 _TYPES = {name: dtype for dtype, name in DTYPES.items()}
 
 
-def main() -> int:
+def main() -> None:
     """Answer one request."""
-    return answer_request(_answer)
+    answer_request(_answer)
 
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:
@@ -115,4 +115,4 @@ def _told(file: IO[bytes]) -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

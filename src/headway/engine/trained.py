@@ -1,7 +1,6 @@
 """Measure or use a trained model outside of training: one process, weights from a verified checkpoint.
 
-Run by the command line as a child: `python -m headway.engine.trained '<JSON request>'`; the answer is the last line
-of its output, as JSON.
+Asked by the command line, by module name (`headway/ask.py`).
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from headway.planner import Plan
 from headway.telemetry import RunDir, read_json, require_record
 
 
-def main() -> int:
+def main() -> None:
     """Answer one request."""
-    return answer_request(_answer)
+    answer_request(_answer)
 
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:
@@ -73,4 +72,4 @@ def _fill(model: nn.Module, path: Path, manifest: Manifest, *, weights: str) -> 
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

@@ -14,13 +14,13 @@ import json
 import os
 import platform
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from headway.ask import ask
 from headway.machine import cpu_child
 
 CPUINFO = Path("/proc/cpuinfo")
@@ -201,22 +201,17 @@ class _Tried:
 def _ask(python: str, framework: str, environ: Mapping[str, str], ladder: Sequence[Mapping[str, str]]) -> list[_Tried]:
     """Return the settings that were tried and what came of them; an import that ends the process is a case too."""
     source = Path(cpu_child.__file__).read_text(encoding="utf-8")
-    job = json.dumps({"framework": framework, "ladder": [dict(one) for one in ladder]})
+    question = {"framework": framework, "ladder": [dict(one) for one in ladder]}
+    env = {**environ, "CUDA_VISIBLE_DEVICES": "", "GLOG_v": "4"}
     try:
-        done = subprocess.run(
-            [python, "-P", "-c", source, job],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=_DEADLINE_S,
-            check=False,
-            env={**environ, "CUDA_VISIBLE_DEVICES": "", "GLOG_v": "4"},
-        )
-        lines = [json.loads(line) for line in done.stdout.splitlines()]
-    except (OSError, subprocess.TimeoutExpired, ValueError):
+        told = ask(python, question, source=source, within_s=_DEADLINE_S, env=env)
+        lines = [json.loads(line) for line in told.said.splitlines()]
+    except (OSError, ValueError):
         return []
-    if not lines and done.returncode < 0:
-        return [_Tried(ladder[0], {"import": cpu_child.name_signal(-done.returncode)})]
+    if told.exit_code is None:
+        return []
+    if not lines and told.exit_code < 0:
+        return [_Tried(ladder[0], {"import": cpu_child.name_signal(-told.exit_code)})]
     return [_Tried(line["setting"], line["answers"]) for line in lines[1:]]
 
 

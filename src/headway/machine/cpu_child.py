@@ -1,7 +1,7 @@
 """What a processor really computes. Run by its text in the ranks' interpreter, so it needs nothing but Python and the
 framework (whose types are not known here: Any).
 
-`python -c TEXT '{"framework": "torch", "ladder": [{}, {"ONEDNN_MAX_CPU_ISA": "AVX2"}]}'` imports the framework once
+`{"framework": "torch", "ladder": [{}, {"ONEDNN_MAX_CPU_ISA": "AVX2"}]}` on its stdin: it imports the framework once
 and computes nothing itself. For each setting a fork tries every case, because a library reads its variable when it
 first computes, and because an instruction that is refused ends the process: the next fork goes on behind that case.
 It prints `{"imported": true}`, then a line per setting tried, and stops at the first with which everything works.
@@ -193,7 +193,7 @@ def name_signal(number: int) -> str:
 
 def main() -> None:
     """Import, say so, and go down the ladder to the first setting with which nothing ends and nothing is wrong."""
-    job = json.loads(sys.argv[1])
+    job = json.load(sys.stdin)
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a framework prints is not an answer
     lib = importlib.import_module(job["framework"])

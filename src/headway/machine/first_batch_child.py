@@ -1,21 +1,21 @@
-"""Takes one real batch from a recipe's loader. Run in the ranks' interpreter; prints what came as JSON.
+"""Takes one real batch from a recipe's loader. Asked by module name in the ranks' interpreter.
 
 The framework and the engine are imported by name: this side of Headway never has them (hence Any).
 """
 
 import importlib
-import json
-import sys
 import time
 from typing import Any
 
+from headway.ask import take_question
+
 
 def main() -> None:
-    """Load the task of the stored config given as JSON and take its first batch."""
-    stored = json.loads(sys.argv[1])
+    """Load the task of the stored config and take its first batch."""
+    question, send = take_question()
     worker: Any = importlib.import_module("headway.engine.rank")
     numpy: Any = importlib.import_module("numpy")
-    config, task = worker.load_task(stored)
+    config, task = worker.load_task(question["stored"])
     began = time.perf_counter()
     data = task.train_data()
     number = min(len(data), config.batch.per_device or 1)
@@ -27,7 +27,7 @@ def main() -> None:
         "shapes": {name: list(value.shape) for name, value in batch.items()},
         "broken": [name for name, value in batch.items() if value.is_floating_point() and not value.isfinite().all()],
     }
-    sys.stdout.write("\n" + json.dumps(answer) + "\n")
+    send(answer)
 
 
 if __name__ == "__main__":

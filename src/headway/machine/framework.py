@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 from pathlib import Path
 
+from headway.ask import ask
 from headway.machine import probe
 from headway.machine.record import Framework
 
@@ -36,23 +35,14 @@ def _this_version() -> str:
 def _ask_other(python: str) -> Framework:
     source = Path(probe.__file__).read_text(encoding="utf-8")
     try:
-        done = subprocess.run(
-            [python, "-c", source],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            stdin=subprocess.DEVNULL,
-            timeout=_DEADLINE_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return Framework(python=python, trouble=f"no answer within {_DEADLINE_S:.0f} s")
+        told = ask(python, {}, source=source, within_s=_DEADLINE_S)
     except OSError as err:
         return Framework(python=python, trouble=err.strerror or str(err))
+    if told.exit_code is None:
+        return Framework(python=python, trouble=f"no answer within {_DEADLINE_S:.0f} s")
     try:
-        found = json.loads(done.stdout)
+        found = told.value
         known = {key: found[key] for key in ("python_version", "torch", "cuda", "hip")}
         return Framework(python=python, **known, torchvision=found.get("torchvision"), numpy=found.get("numpy"))
-    except (ValueError, KeyError, TypeError):
-        said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        return Framework(python=python, trouble=said[-1][:200] if said else f"exit code {done.returncode}")
+    except (KeyError, TypeError, AttributeError):
+        return Framework(python=python, trouble=told.why)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import subprocess
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from headway.ask import ask
 from headway.errors import CheckError
 from headway.machine.cpu import cpu_environment
 from headway.machine.record import Finding, MachineReport
@@ -45,18 +44,13 @@ def read_mindspore(python: str | None = None) -> MindSpore:
     """Ask an interpreter, in a child process, which MindSpore and numpy it has."""
     python = python or sys.executable
     try:
-        done = subprocess.run(
-            [python, "-P", "-c", _ASK],
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=_DEADLINE_S,
-            check=True,
-        )
-        found = json.loads(done.stdout)
-    except (OSError, subprocess.SubprocessError, ValueError) as err:
+        told = ask(python, {}, source=_ASK, within_s=_DEADLINE_S)
+    except OSError as err:
         raise CheckError("machine/python-broken", python=python, why=str(err)[:200]) from err
-    return MindSpore(python, found["mindspore"], found["numpy"])
+    if not isinstance(told.value, dict):
+        why = f"> {_DEADLINE_S:.0f} s" if told.exit_code is None else told.why
+        raise CheckError("machine/python-broken", python=python, why=why)
+    return MindSpore(python, told.value["mindspore"], told.value["numpy"])
 
 
 def made_for_mindspore() -> str | None:
@@ -101,15 +95,11 @@ def mindspore_target(report: MachineReport, asked: str) -> str:
 
 def try_mindspore(found: MindSpore, target: str) -> Finding:
     """Let MindSpore compute something on a device (`CPU`, `GPU`, `Ascend`), in a process of its own."""
-    line = [found.python, "-P", "-m", "headway.engine.mindspore.try_device", target]
-    try:
-        environ = cpu_environment(found.python, "mindspore", is_on_cpu=target == "CPU")
-        done = subprocess.run(line, capture_output=True, text=True, timeout=_TRY_S, check=False, env=environ)
-    except subprocess.TimeoutExpired:
-        why = f"no answer within {_TRY_S:.0f} s"
-    else:
-        if done.returncode == 0:
-            return Finding(code="mindspore/computes", level="ok", facts={"target": target})
-        why = (done.stderr.strip().splitlines() or ["n/a"])[-1]
+    environ = cpu_environment(found.python, "mindspore", is_on_cpu=target == "CPU")
+    question = {"target": target}
+    told = ask(found.python, question, module="headway.engine.mindspore.try_device", within_s=_TRY_S, env=environ)
+    if told.value == {"works": True}:
+        return Finding(code="mindspore/computes", level="ok", facts={"target": target})
+    why = f"no answer within {_TRY_S:.0f} s" if told.exit_code is None else (told.value or {}).get("why", told.why)
     facts = {"target": target, "mindspore": found.mindspore or "n/a", "why": why}
     return Finding(code="mindspore/device", level="stop", facts=facts)

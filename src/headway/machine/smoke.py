@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from headway.ask import Answer, Asked
 from headway.machine.cpu import cpu_environment
 from headway.machine.devices import can_use_gpus, pick_devices
 from headway.machine.record import Finding, MachineReport
@@ -20,7 +20,6 @@ DEADLINE_S = 60.0
 """Importing a framework from a cold disk takes most of it."""
 _BYTES = 16 << 20
 _RANKS = 2
-_MOST_ERROR = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,44 +52,22 @@ class ChildRunner:
         source = Path(__file__).with_name("smoke_child.py").read_text(encoding="utf-8")
         # Two ranks of one machine need no other interface, and a host name that leads nowhere is a common fault.
         environ = {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1", **cpu_environment(python)}
-        children = [
-            subprocess.Popen(
-                [python, "-c", source, json.dumps(job)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                errors="replace",
-                env=environ,
-            )
-            for job in jobs
-        ]
         until = time.monotonic() + DEADLINE_S
-        try:
-            return [_hear(rank, child, until) for rank, child in enumerate(children)]
-        finally:
-            for child in children:
-                if child.poll() is None:
-                    child.kill()
-                child.communicate()
+        with ExitStack() as children:
+            asked = [children.enter_context(Asked(python, job, source=source, env=environ)) for job in jobs]
+            return [_hear(rank, child.answer(max(0.1, until - time.monotonic()))) for rank, child in enumerate(asked)]
 
 
-def _hear(rank: int, child: subprocess.Popen[str], until: float) -> RankAnswer:
-    try:
-        said, errors = child.communicate(timeout=max(0.1, until - time.monotonic()))
-    except subprocess.TimeoutExpired:
+def _hear(rank: int, told: Answer) -> RankAnswer:
+    if told.exit_code is None:
         return RankAnswer(rank=rank, trouble=f"> {DEADLINE_S:.0f} s")
-    lines = said.strip().splitlines()
     try:
-        answer = json.loads(lines[-1]) if child.returncode == 0 and lines else None
-        if answer is not None:
-            return RankAnswer(
-                rank=rank, wrong=int(answer["wrong"]), rate_bytes_s=float(answer["rate"]), pairs=answer["pairs"]
-            )
-    except (ValueError, KeyError, TypeError):
-        pass  # it printed something else: what it said is the trouble
-    last = (errors.strip() or said.strip()).splitlines()
-    return RankAnswer(rank=rank, trouble=last[-1][:_MOST_ERROR] if last else f"exit code {child.returncode}")
+        answer = told.value if told.exit_code == 0 else {}
+        return RankAnswer(
+            rank=rank, wrong=int(answer["wrong"]), rate_bytes_s=float(answer["rate"]), pairs=answer["pairs"]
+        )
+    except (ValueError, KeyError, TypeError):  # it printed something else: what it said is the trouble
+        return RankAnswer(rank=rank, trouble=told.why)
 
 
 def try_ranks(report: MachineReport, wanted: Any = "auto", runner: RankRunner | None = None) -> Iterator[Finding]:

@@ -59,7 +59,7 @@ def copy_pairs(torch: Any, devices: list[int]) -> dict[str, bool]:
 
 def main() -> None:
     """Do the job given as JSON and print the answer as JSON."""
-    job = json.loads(sys.argv[1])
+    job = json.load(sys.stdin)
     torch = importlib.import_module("torch")
     device = "cpu"
     if job["backend"] == "nccl":

@@ -6,12 +6,12 @@ import hashlib
 import json
 import os
 import signal
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from headway.ask import ask
 from headway.errors import PlanError
 from headway.machine import cpu_environment
 from headway.planner.memory import MemoryForecast
@@ -80,26 +80,16 @@ def make_trace(
 ) -> list[Trace]:
     """Trace the model in a child, keep the answer, and return it; refuse with the child's own reason."""
     job = {"recipe": recipe, "config": dict(config), "plan": plan.to_json()}
-    question = json.dumps({"job": job, "micro_batches": list(micro_batches), "asker": os.getpid()})
-    try:
-        done = subprocess.run(
-            [python, "-m", "headway.trace.recipe"],
-            input=question,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            env={**cpu_environment(python, is_on_cpu=True), "CUDA_VISIBLE_DEVICES": ""},
-            check=False,
-        )
-    except subprocess.TimeoutExpired as err:
-        raise PlanError("plan/trace-slow", seconds=round(TIMEOUT_S)) from err
-    if done.returncode == -signal.SIGILL:
+    question = {"job": job, "micro_batches": list(micro_batches)}
+    env = {**cpu_environment(python, is_on_cpu=True), "CUDA_VISIBLE_DEVICES": ""}
+    told = ask(python, question, module="headway.trace.recipe", within_s=TIMEOUT_S, env=env)
+    if told.exit_code is None:
+        raise PlanError("plan/trace-slow", seconds=round(TIMEOUT_S))
+    if told.exit_code == -signal.SIGILL:
         raise PlanError("diagnose/illegal-instruction")
-    try:
-        answer = json.loads(done.stdout)
-    except ValueError as err:
-        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        raise PlanError("plan/trace-failed", why=last) from err
+    if told.value is None:
+        raise PlanError("plan/trace-failed", why=told.why)
+    answer = told.value
     if "traces" not in answer:
         why = answer["text"].splitlines()[0] if answer["text"] else answer["trouble"]
         raise PlanError("plan/trace-failed", why=f"{answer.get('where', recipe)}: {why}")

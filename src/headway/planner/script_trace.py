@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
-import signal
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
+from headway.ask import ask
 from headway.errors import PlanError, UsageError
 from headway.machine import Gpu, cpu_environment
 
@@ -129,7 +127,7 @@ def ask_script(
 ) -> dict[str, Any]:
     """Return the child's answer (`script/1`)."""
     with tempfile.TemporaryDirectory(prefix="headway-script-") as folder:
-        place, scratch, site = (Path(folder) / name for name in ("answer.json", "scratch", "site"))
+        scratch, site = Path(folder) / "scratch", Path(folder) / "site"
         scratch.mkdir()
         site.mkdir()
         # Only our own package, so that an interpreter with torch and without Headway will do.
@@ -140,52 +138,22 @@ def ask_script(
             "kind": kind,
             "args": list(args),
             "gpu": gpu,
-            "answer": str(place),
             "scratch": str(scratch),
-            "asker": os.getpid(),
         }
         more = {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
-        said = _run(python, json.dumps(question), {**cpu_environment(python, is_on_cpu=True), **(env or {}), **more})
+        environ = {**cpu_environment(python, is_on_cpu=True), **(env or {}), **more}
         try:
-            answer: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as err:
-            raise PlanError("plan/script-error", where=Path(entry).name, why=_last(said)) from err
-    if "trouble" in answer:
-        raise _explain(answer, said)
-    return answer
-
-
-def _run(python: str, question: str, env: Mapping[str, str]) -> str:
-    """Let a child answer; return the last it said on stderr. Whatever it started ends with it."""
-    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as heard:
-        try:
-            child = subprocess.Popen(
-                [python, "-m", "headway.trace.script"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=heard,
-                text=True,
-                env=dict(env),
-                start_new_session=True,
-            )
+            told = ask(python, question, module="headway.trace.script", within_s=TIMEOUT_S, env=environ)
         except OSError as err:
             raise UsageError("plan/script-python", python=python, why=err.strerror or "?") from err
-        try:
-            child.communicate(question, timeout=TIMEOUT_S)
-        except subprocess.TimeoutExpired as err:
-            raise PlanError("plan/script-slow", seconds=round(TIMEOUT_S)) from err
-        finally:
-            _end(child)
-        heard.seek(0)
-        return heard.read()[-4000:]
-
-
-def _end(child: subprocess.Popen[str]) -> None:
-    try:
-        os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:  # all of its session has ended
-        pass
-    child.wait()
+    if told.exit_code is None:
+        raise PlanError("plan/script-slow", seconds=round(TIMEOUT_S))
+    if told.value is None:
+        raise PlanError("plan/script-error", where=Path(entry).name, why=_last(told.errors))
+    answer: dict[str, Any] = told.value
+    if "trouble" in answer:
+        raise _explain(answer, told.errors)
+    return answer
 
 
 def _last(said: str) -> str:

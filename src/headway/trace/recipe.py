@@ -10,7 +10,6 @@ on stdin, an answer on stdout, so the planner never imports torch.
 from __future__ import annotations
 
 import hashlib
-import json
 import sys
 import sysconfig
 import time
@@ -31,6 +30,7 @@ from torch._subclasses.fake_tensor import (
 )
 
 import headway
+from headway.ask import take_question
 from headway.engine.ema import Ema
 from headway.engine.optim import Muon, make_optimizers
 from headway.engine.parallel import Ranks
@@ -38,7 +38,6 @@ from headway.engine.precision import Precision
 from headway.engine.rank import build_model, load_task
 from headway.errors import HeadwayError
 from headway.planner import Plan
-from headway.process import die_with_parent
 from headway.task import Task
 from headway.trace.fake_ops import StandIns
 from headway.trace.storages import CudaCasts, Tracker, tensor_bytes
@@ -235,10 +234,9 @@ def own_sources() -> dict[str, str]:
 
 def main() -> None:
     """Answer one question."""
-    question = json.load(sys.stdin)
-    die_with_parent(question["asker"])
+    question, send = take_question()
     torch.set_num_threads(1)
-    json.dump(answer(question), sys.stdout)
+    send(answer(question))
 
 
 if __name__ == "__main__":

@@ -2,21 +2,20 @@
 
     python -m headway.trace.script < question.json
 
-The question names the script, its arguments, the GPUs to pretend and the file for the answer; what the script prints is
-its own. The process ends the moment the second update is done, so that nothing after it in the script happens.
+The question names the script, its arguments and the GPUs to pretend; what the script prints goes nowhere. The process
+ends the moment the second update is done, so that nothing after it in the script happens.
 """
 
 from __future__ import annotations
 
 import gc
-import json
 import os
 import resource
 import runpy
 import sys
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -32,13 +31,15 @@ from torch._subclasses.fake_tensor import (
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils._pytree import tree_iter
 
-from headway.process import die_with_parent
+from headway.ask import take_question
 from headway.trace import fake_cuda
 from headway.trace.fake_ranks import Group, Untraceable, pretend_ranks
 from headway.trace.fake_tensors import KNOWN, Devices, Pretence
 from headway.trace.sandbox import keep_safe, tidy_up
 from headway.trace.skip_validation import skip_repeated
 from headway.trace.storages import Tracker, tensor_bytes
+
+Send = Callable[[Mapping[str, Any]], None]
 
 _MOST_STEPS = 12
 """Of one optimizer, while another has not had its second: a critic has five to the generator's one."""
@@ -52,10 +53,10 @@ _MOST_WORDS = 300
 class Watch:
     """Counts steps, gives what is alive its names, and ends the script when the second update is done."""
 
-    def __init__(self, tracker: Tracker, pretence: Pretence, answer: Path) -> None:
+    def __init__(self, tracker: Tracker, pretence: Pretence, send: Send) -> None:
         self.tracker = tracker
         self.pretence = pretence
-        self.answer = answer
+        self.send = send
         self.group = Group(1)
         self.began = time.monotonic()
         self.is_open = False
@@ -184,8 +185,8 @@ class Watch:
         weights |= params
         trained = [one for one in (weights if is_by_hand else params).values() if one.requires_grad]
         states = [one for kind in self.optimizers.values() for one in tree_iter(list(kind.state.values()))]
-        write_answer(
-            self.answer,
+        send_and_end(
+            self.send,
             {
                 "peak_bytes": tracker.most,
                 "parts": {name: size for name, size in tracker.peak.items() if size},
@@ -214,14 +215,10 @@ class Watch:
         )
 
 
-def write_answer(place: Path, answer: Mapping[str, Any]) -> NoReturn:
-    """Write the answer, undo what little was done, and end at once: no `finally` of the script runs."""
+def send_and_end(send: Send, answer: Mapping[str, Any]) -> NoReturn:
+    """Send the answer, undo what little was done, and end at once: no `finally` of the script runs."""
     tidy_up()
-    sys.stdout.flush()
-    # Not `open`, which writes elsewhere now.
-    file = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(file, "wb") as out:
-        out.write(json.dumps({"schema": "script/1", **answer}).encode())
+    send({"schema": "script/1", **answer})
     os._exit(0)
 
 
@@ -263,16 +260,16 @@ def _place(error: BaseException, script: str) -> str:
     return f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else Path(script).name
 
 
-def run_script(question: Mapping[str, Any]) -> NoReturn:
+def run_script(question: Mapping[str, Any], send: Send) -> NoReturn:
     """Run the script in disguise; answer, whatever comes of it."""
-    answer, gpu = Path(question["answer"]), question["gpu"]
+    gpu = question["gpu"]
     # Values of small integer tensors survive on the device: lengths and masks decide on sizes.
     fake_tensor.CONSTANT_NUMEL_LIMIT = KNOWN
     fake = FakeTensorMode(allow_non_fake_inputs=True)
     pretence = Pretence(fake, has_gpus=gpu is not None)
     tracker = Tracker(is_cpu=gpu is None, run=pretence.run, counts=pretence.is_marked if gpu is not None else None)
     tracker.phase = "activations"
-    watch = Watch(tracker, pretence, answer)
+    watch = Watch(tracker, pretence, send)
     if gpu is not None:
         fake_cuda.pretend_cuda(pretence, tracker, gpu)
         fake_cuda.pretend_optimizers()
@@ -291,7 +288,7 @@ def run_script(question: Mapping[str, Any]) -> NoReturn:
     keep_safe(Path(question["scratch"]))
     entry, kind = question["entry"], question["kind"]
     sys.argv = [entry, *question["args"]]
-    sys.path[0] = str(Path(entry).resolve().parent) if kind == "script" else os.getcwd()
+    sys.path.insert(0, str(Path(entry).resolve().parent) if kind == "script" else os.getcwd())
     try:
         with fake, tracker, devices:
             if kind == "module":
@@ -299,8 +296,8 @@ def run_script(question: Mapping[str, Any]) -> NoReturn:
             else:
                 runpy.run_path(entry, run_name="__main__")
     except BaseException as error:  # border: whatever ends a stranger's script is the answer
-        write_answer(answer, explain(error, watch, entry))
-    write_answer(answer, {"trouble": "no-step", "where": Path(entry).name, "text": "", "steps": _most(watch)})
+        send_and_end(send, explain(error, watch, entry))
+    send_and_end(send, {"trouble": "no-step", "where": Path(entry).name, "text": "", "steps": _most(watch)})
 
 
 def _most(watch: Watch) -> int:
@@ -309,10 +306,9 @@ def _most(watch: Watch) -> int:
 
 def main() -> None:
     """Answer one question."""
-    question = json.load(sys.stdin)
-    die_with_parent(question["asker"])
+    question, send = take_question()
     torch.set_num_threads(1)
-    run_script(question)
+    run_script(question, send)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import socket
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from fakes.machines import FakeGpuDriver, eight_h100, four_4090, gpu, machine, reading
+from headway.ask import Answer
 from headway.config import Recipe, Section
 from headway.errors import CheckError
 from headway.machine import (
@@ -245,13 +247,17 @@ def test_the_child_of_the_smoke_test_needs_nothing_of_ours():
     assert names <= set(sys.stdlib_module_names)
 
 
+def told(said: str, exit_code: int | None = 0, errors: str = "") -> Answer:
+    return Answer(value=json.loads(said) if said else None, said=said, errors=errors, exit_code=exit_code)
+
+
 def test_the_answer_of_the_loader_is_judged():
     good = '{"samples": 9, "taken": 4, "seconds": 0.5, "shapes": {"x": [4, 8]}, "broken": []}'
-    found = judge_batch(0, f"warning: noise\n{good}\n", "")
+    found = judge_batch(told(good))
     assert (found.code, found.facts["shapes"]) == ("machine/batch-ok", "x 4×8")
-    assert judge_batch(0, good.replace("[]", '["x"]'), "").code == "machine/batch-broken"
-    assert judge_batch(1, "", "Traceback\nKeyError: 'x'").facts["why"] == "KeyError: 'x'"
-    assert judge_batch(0, "", "").level == "stop"
+    assert judge_batch(told(good.replace("[]", '["x"]'))).code == "machine/batch-broken"
+    assert judge_batch(told("", 1, "Traceback\nKeyError: 'x'")).facts["why"] == "KeyError: 'x'"
+    assert judge_batch(told("")).level == "stop" and judge_batch(told("", None)).facts["why"] == "> 60 s"
 
 
 def test_versions_of_packages_are_read_from_the_names_of_their_folders(tmp_path, monkeypatch):

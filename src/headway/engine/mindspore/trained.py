@@ -1,6 +1,6 @@
 """Measure or use a trained MindSpore model outside of training; the twin of engine/trained.py.
 
-`python -m headway.engine.mindspore.trained '<JSON request>'`; the answer is the last line of its output, as JSON.
+Asked by the command line, by module name (`headway/ask.py`).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from headway.planner import Plan
 from headway.telemetry import RunDir, read_json
 
 
-def main() -> int:
+def main() -> None:
     """Answer one request."""
-    return answer_request(_answer)
+    answer_request(_answer)
 
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:
@@ -47,4 +47,4 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()
