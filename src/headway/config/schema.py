@@ -83,7 +83,7 @@ class LrConfig(Section):
 class OptimizerConfig(Section):
     """The optimizer of every parameter group that the recipe does not set itself."""
 
-    name: Literal["adamw", "adam", "muon"] = "adamw"
+    name: Literal["adamw", "adam", "muon", "sgd"] = "adamw"
     """Optimizer; muon takes matrices and leaves the rest to AdamW."""
     beta1: Share = 0.9
     """Decay of the first moment."""
@@ -92,7 +92,11 @@ class OptimizerConfig(Section):
     eps: Positive = 1e-8
     """Added to the root of the second moment."""
     weight_decay: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
-    """Decoupled for AdamW and Muon, L2 for Adam."""
+    """Decoupled for AdamW and Muon, L2 for Adam and SGD."""
+    momentum: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] = 0.9
+    """SGD: share of the last move that is kept; 0: no momentum, and no optimizer state."""
+    nesterov: bool = False
+    """SGD: Nesterov's form of the momentum."""
     clip: Positive | None = 1.0
     """Largest global gradient norm; none: no clipping."""
 

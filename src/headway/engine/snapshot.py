@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from headway.checkpoint import Patience, find_resumable, read_manifest, refuse_lost
 from headway.checkpoint.torch_state import Piece, pieces_of_tensor, restore, split_replicated
-from headway.engine.optim import Adam
+from headway.engine.optim import Adam, Muon
 from headway.engine.parallel import share_buffers
 from headway.engine.policy import is_suspect
 from headway.engine.progress import read_progress
@@ -162,7 +162,7 @@ def _shared_state(run: Run) -> dict[str, Tensor]:
     persistent = run.model.state_dict().keys()
     named.update({f"model/{name}": value for name, value in run.model.named_buffers() if name in persistent})
     for optimizer in run.optimizers:
-        if isinstance(optimizer, Adam):
+        if not isinstance(optimizer, Muon):
             named.update({f"optim/{name}": value for name, (value, _) in optimizer.state().items()})
     if run.ema is not None:
         named.update({f"ema/{name}": value for name, value in run.ema.state().items()})
@@ -173,7 +173,7 @@ def _muon_state(run: Run) -> dict[str, Tensor]:
     return {
         f"optim/{name}": value
         for optimizer in run.optimizers
-        if not isinstance(optimizer, Adam)
+        if isinstance(optimizer, Muon)
         for name, (value, _) in optimizer.state().items()
     }
 

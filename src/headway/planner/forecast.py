@@ -182,7 +182,7 @@ def describe_work(plan: Plan, config: RunConfig, model: Model) -> Work:
         dealt = 1 if shards > 1 else plan.world_size
         states = (4 * matrices / dealt + 8 * (shape.params - matrices)) / shape.params
     else:
-        states = 8.0
+        states = _moment_bytes(config)
     return Work(
         micro_batch=plan.micro_batch,
         seq_len=plan.tokens_per_sample or 1,
@@ -201,6 +201,13 @@ def describe_work(plan: Plan, config: RunConfig, model: Model) -> Work:
     )
 
 
+def _moment_bytes(config: RunConfig) -> float:
+    """Return the optimizer's bytes per weight: Adam keeps two moments, SGD its momentum if it has one."""
+    if config.optimizer.name == "sgd":
+        return 4.0 if config.optimizer.momentum else 0.0
+    return 8.0
+
+
 def _checkpoint(config: RunConfig, model: Model) -> float:
     """Return the bytes of one checkpoint: trained weights, their moments and the average, in fp32."""
     if model.traces:
@@ -208,7 +215,7 @@ def _checkpoint(config: RunConfig, model: Model) -> float:
         return trace.trained_bytes * (2 if config.ema.decay else 1) + trace.state_bytes
     assert model.shape is not None
     shape = model.shape
-    moments = 8 * shape.params
+    moments = _moment_bytes(config) * shape.params
     if config.optimizer.name == "muon":
         moments -= 4 * shape.layers * shape.block_params
     return shape.params * (8 if config.ema.decay else 4) + moments

@@ -22,6 +22,7 @@ from headway.task.contract import Batch, Data, Ids, Loss, ParamGroup, Prediction
 from headway.task.parameters import hash_frozen, make_groups, refuse_other_optimizer
 from headway.task.prepared_data import hold, install, lock, sync, sync_tree
 from headway.task.registry import RECIPES, find_recipe, locate_in_recipe
+from headway.task.samples import Samples
 from headway.task.seal import is_sealed, look_at_all, look_quickly
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "Prediction",
     "Recipe",
     "RunConfig",
+    "Samples",
     "Section",
     "Share",
     "Situation",

@@ -49,7 +49,7 @@ class ParamGroup:
 
     params: dict[str, nn.Parameter]
     """By their name in the model."""
-    optimizer: Literal["adamw", "adam", "muon"]
+    optimizer: Literal["adamw", "adam", "muon", "sgd"]
     lr: float
     """Rate before the plan's factor and the schedule."""
     beta1: float = 0.9
@@ -57,7 +57,9 @@ class ParamGroup:
     eps: float = 1e-8
     weight_decay: float = 0.0
     momentum: float = 0.95
-    """Muon: Nesterov momentum after the ramp."""
+    """Muon: Nesterov momentum after the ramp. SGD: momentum, 0 for none."""
+    nesterov: bool = False
+    """SGD: Nesterov's form of the momentum."""
     momentum_start: float = 0.95
     """Muon: momentum at step 0."""
     momentum_ramp_steps: int = 0

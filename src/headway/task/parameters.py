@@ -31,12 +31,14 @@ def make_groups(
     groups = [
         ParamGroup(
             params=rest,
-            optimizer="adam" if optimizer.name == "adam" else "adamw",
+            optimizer="adamw" if optimizer.name == "muon" else optimizer.name,
             lr=lr,
             beta1=optimizer.beta1,
             beta2=optimizer.beta2,
             eps=optimizer.eps,
             weight_decay=optimizer.weight_decay,
+            momentum=optimizer.momentum,
+            nesterov=optimizer.nesterov,
         )
     ]
     if matrices:

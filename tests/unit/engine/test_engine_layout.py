@@ -88,6 +88,13 @@ def test_every_layout_trains_like_one_process(strategy, world, accumulation, opt
     assert_close(answers[0], alone)
 
 
+def test_sgd_trains_alike_on_shards():
+    (alone,) = run_ranks(train_some, 1, "ddp", 1, "sgd")
+    answers = run_ranks(train_some, 2, "fsdp", 3, "sgd")
+    assert answers[0] == answers[1]
+    assert_close(answers[0], alone)
+
+
 def count_messages(ranks):
     """Return how many all-reduces three micro-batches cause."""
     import torch.distributed as dist

@@ -183,8 +183,9 @@ def test_save_by_the_clock(tmp_path):
     assert len(list_checkpoints(run.checkpoints)) >= 3
 
 
-def test_resume_is_bit_equal_in_one_process(tmp_path):
-    words = ("ema.decay=0.9", "optimizer.name=muon", "task.norm=true", "save.every=4")
+@pytest.mark.parametrize("optimizer", ["muon", "sgd"])
+def test_resume_is_bit_equal_in_one_process(tmp_path, optimizer):
+    words = ("ema.decay=0.9", f"optimizer.name={optimizer}", "task.norm=true", "save.every=4")
     train(make_run(tmp_path / "whole", *words, "train.steps=20"))
     part = make_run(tmp_path / "parts", *words, "train.steps=20")
     part.is_stop_wanted = lambda: part.progress.step >= 8

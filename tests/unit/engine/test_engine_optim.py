@@ -40,6 +40,27 @@ def test_adam_moves_weights_as_torch_does(name, reference):
         torch.testing.assert_close(mine, other, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(("momentum", "nesterov"), [(0.0, False), (0.9, False), (0.9, True)])
+def test_sgd_moves_weights_as_torch_does(momentum, nesterov):
+    ours, theirs = small_model(), small_model()
+    layout = Replicated(ALONE, ours.parameters())
+    params = dict(ours.named_parameters())
+    group = ParamGroup(params=params, optimizer="sgd", lr=0.1, weight_decay=0.3, momentum=momentum, nesterov=nesterov)
+    (optimizer,) = make_optimizers([group], layout)
+    reference = torch.optim.SGD(theirs.parameters(), lr=0.1, weight_decay=0.3, momentum=momentum, nesterov=nesterov)
+    for step in range(5):
+        x = torch.randn(4, 6)
+        layout.zero_grad()
+        reference.zero_grad()
+        ours(x).square().sum().backward()
+        theirs(x).square().sum().backward()
+        optimizer.step(0.1, step)
+        reference.step()
+    for mine, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        assert torch.equal(mine, other)
+    assert len(optimizer.state()) == (len(params) if momentum else 0)
+
+
 def test_orthogonalized_matrices_have_singular_values_near_one():
     for shape in ((3, 8, 8), (2, 16, 4), (1, 4, 16)):
         values = torch.linalg.svdvals(orthogonalized(torch.randn(shape)))

@@ -162,6 +162,19 @@ def test_muon_and_a_moving_average_change_what_is_held():
     assert second["moving-average"] > 0
 
 
+def test_sgd_holds_one_moment_or_none():
+    here = eight_h100()
+    made, loaded = planned(here)
+    model = know_model(recipe(), loaded.config, None)
+
+    def states(**optimizer):
+        config = loaded.config.model_copy(update={"optimizer": OptimizerConfig(**optimizer)})
+        return foresee(made, config, here, model).memory.parts.get("optimizer-state", 0.0)
+
+    assert states(name="sgd") == pytest.approx(states(name="adamw") / 2)
+    assert states(name="sgd", momentum=0.0) == 0.0
+
+
 def test_holders_have_words_and_end_with_what_is_outside():
     made, loaded = planned(eight_h100())
     made, _ = look_ahead(made, loaded, eight_h100(), recipe())

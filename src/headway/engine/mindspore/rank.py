@@ -120,7 +120,7 @@ def _refuse_unsupported(config: RunConfig, plan: Plan) -> None:
     asked = {
         "parallel.strategy=fsdp": plan.strategy == "fsdp",
         "ema.decay": config.ema.decay is not None,
-        "optimizer.name=muon": config.optimizer.name == "muon",
+        f"optimizer.name={config.optimizer.name}": config.optimizer.name not in ("adam", "adamw"),
         "train.compile=true": config.train.compile,
         "train.activation_checkpoint=true": config.train.activation_checkpoint,
     }
