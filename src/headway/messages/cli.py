@@ -155,14 +155,25 @@ Example:
     "cli/new-help": Text(
         en="""Make a project folder in which a guide's own commands work, word for word.
 
+With --recipe, write a recipe of your own instead: the smallest that trains, with comments and a test.
+
 Example:
-  headway new nanochat mychat""",
+  headway new nanochat mychat
+  headway new --recipe mytask mytask""",
         zh="""生成一个项目目录，指南里的命令可以原样运行。
 
+使用 --recipe 则改为生成你自己的配方：能训练的最小配方，带注释和测试。
+
 示例：
-  headway new nanochat mychat""",
+  headway new nanochat mychat
+  headway new --recipe mytask mytask""",
     ),
     "cli/option-dry-run-files": Text(en="list the files and write nothing", zh="只列出文件，不写入"),
+    "cli/option-new-recipe": Text(en="write a recipe of this name into FOLDER", zh="在 FOLDER 中生成以此命名的配方"),
+    "cli/new-recipe-made": Text(
+        en="{folder} is ready; test and train it:\npytest {path}\nheadway train {path}",
+        zh="{folder} 已就绪；测试并训练：\npytest {path}\nheadway train {path}",
+    ),
     "cli/new-made": Text(
         en="{folder} is ready: the commands of the {recipe} guide work there",
         zh="{folder} 已就绪：{recipe} 指南里的命令可以在其中原样运行",

@@ -17,6 +17,12 @@ TEXTS: dict[str, Text] = {
         en_hint="for example: headway new nanochat mychat",
         zh_hint="例如：headway new nanochat mychat",
     ),
+    "recipes/name-not-free": Text(
+        en="{name!r} cannot be the name of a new recipe; the built-in ones are {known}",
+        zh="{name!r} 不能用作新配方的名字；内置配方有 {known}",
+        en_hint="use lower-case letters, digits and _, such as headway new --recipe mytask mytask",
+        zh_hint="使用小写字母、数字和下划线，例如 headway new --recipe mytask mytask",
+    ),
     "recipes/folder-not-empty": Text(
         en="{folder} is not an empty folder",
         zh="{folder} 不是空目录",

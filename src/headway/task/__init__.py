@@ -19,6 +19,7 @@ from headway.config import (
     Whole,
 )
 from headway.task.contract import Batch, Data, Ids, Loss, ParamGroup, Prediction, Task, to_device
+from headway.task.new_recipe import make_recipe, plan_recipe
 from headway.task.parameters import hash_frozen, make_groups, refuse_other_optimizer
 from headway.task.prepared_data import hold, install, lock, sync, sync_tree
 from headway.task.registry import RECIPES, find_recipe, locate_in_recipe
@@ -56,6 +57,8 @@ __all__ = [
     "look_at_all",
     "look_quickly",
     "make_groups",
+    "make_recipe",
+    "plan_recipe",
     "refuse_other_optimizer",
     "sync",
     "sync_tree",
