@@ -31,7 +31,7 @@ from headway.guide.rollcall import call_roll, is_by_hand
 from headway.guide.size import Choice, Sized, asks_for_steps, changed_words, choose, has_gpu, load, size_line
 from headway.guide.trouble import facts_of, find_trouble, trouble_of, write_trouble
 from headway.guide.writers import CkptWriter, FolderWriter, StepWriter, TorchWriter
-from headway.machine import inspect_machine, read_mindspore
+from headway.machine import inspect_machine, other_python, read_mindspore
 from headway.telemetry import RunDir, list_runs, run_state, write_json
 
 __all__ = [
@@ -83,6 +83,7 @@ __all__ = [
     "load_config",
     "make_project",
     "monitor",
+    "other_python",
     "plan_project",
     "read_flags",
     "read_manifest",

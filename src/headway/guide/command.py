@@ -14,6 +14,7 @@ from headway.guide.lines import Story, Voice
 from headway.guide.log import GuideLog, Level
 from headway.guide.size import Choice, changed_words
 from headway.guide.trouble import Advice, facts_of, find_trouble, trouble_of, write_trouble
+from headway.messages import say
 from headway.task import find_recipe
 from headway.telemetry import RunDir
 
@@ -61,7 +62,9 @@ def train(log: GuideLog, training: Training) -> tuple[int, RunDir | None]:
         code, run = follow(words, log, story.listener(), out=training.out)
     finally:
         story.close(is_done=code == 0)
-    if code and not is_stopped(code):
+    if is_stopped(code) and run is not None:
+        log.write(say("guide/stopped", run=run.root), "WARN")
+    elif code:
         write_trouble(log, training.advice, find_trouble(log.last, run), facts_of(training.choice.config))
     return code, run
 

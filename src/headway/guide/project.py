@@ -11,6 +11,8 @@ from headway.task import RECIPES
 
 _PYTHON = b"@PYTHON@"
 """Stands in the templates for the interpreter that Headway is installed in."""
+_LINK = ".link"
+"""A template whose name ends so holds where a link of the same name leads."""
 
 
 def plan_project(recipe: str, folder: Path) -> dict[Path, bytes]:
@@ -32,7 +34,10 @@ def make_project(recipe: str, folder: Path) -> list[Path]:
         raise UsageError("recipes/folder-not-empty", folder=folder)
     for path, data in planned.items():
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == _LINK:
+            path.with_suffix("").symlink_to(data.decode())
+            continue
         path.write_bytes(data)
         if data.startswith(b"#!"):
             path.chmod(0o755)
-    return list(planned)
+    return [path.with_suffix("") if path.suffix == _LINK else path for path in planned]

@@ -42,6 +42,10 @@ TEXTS = {
         en="rank {rank}: {text}; restarting from the newest intact checkpoint",
         zh="rank {rank}：{text}；从最新的完好检查点重启",
     ),
+    "console/restart-anew": Text(
+        en="rank {rank}: {text}; restarting from the first step, there is no checkpoint yet",
+        zh="rank {rank}：{text}；还没有检查点，从第一步重新开始",
+    ),
     "console/stop": Text(
         en="saving and stopping; Ctrl-C again stops at once", zh="正在保存并停止；再按一次 Ctrl-C 立即停止"
     ),

@@ -129,6 +129,10 @@ TEXTS: dict[str, Text] = {
         "of this run is in {place}",
         zh="{path} 仍是训练 {run} 的模型（{best}），优于本次训练的最佳（{own}）；本次训练的最佳模型保存在 {place}",
     ),
+    "guide/stopped": Text(
+        en="stopped on request, and saved; to continue: headway resume {run}",
+        zh="已按要求停止并保存；继续训练：headway resume {run}",
+    ),
     "guide/saved": Text(en="checkpoint saved: {path} (step {step})", zh="检查点已保存：{path}（第 {step} 步）"),
     "guide/not-copied": Text(en="{name} was not written: {why}", zh="未能写出 {name}：{why}"),
     "guide/help-tail": Text(

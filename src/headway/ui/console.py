@@ -27,10 +27,14 @@ class RunConsole:
         self._line = ProgressLine(trusted(stream), total_steps=total, tokens_per_sample=tokens)
         self._validation: tuple[str, float] | None = None
         self._limit = LineLimit(log)
+        self._has_saved = False
+        """Whether there is a checkpoint to restart from."""
 
     def event(self, event: dict[str, Any]) -> None:
         """Say an event that a person would want to know."""
         self._limit.see(event)
+        is_later = event["kind"] == "training_started" and bool(event.get("step"))
+        self._has_saved |= is_later or event["kind"] == "checkpoint_committed"
         text = self._words(event)
         # Only what must not be overlooked takes several lines.
         for line in text.split("\n") if event["kind"] == "save_lost" else [text]:
@@ -74,7 +78,8 @@ class RunConsole:
                 facts = {key: event[key] for key in ("what", "step", "rank", "policy")}
                 return say("console/guard", samples=names, **facts)
             case "incident" if event.get("action") == "restart":
-                return say("console/restart", rank=event.get("rank"), text=event.get("text"))
+                code = "console/restart" if self._has_saved else "console/restart-anew"
+                return say(code, rank=event.get("rank"), text=event.get("text"))
             case "hang":
                 text = say(event["code"], **event["facts"])
                 head = say("run/hang-one", seconds=round(event["seconds"]), text=text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from importlib.resources import files
 from pathlib import Path
@@ -127,3 +128,25 @@ def test_a_copy_that_cannot_be_written_is_said_and_does_not_end_the_run(tmp_path
     files.add(place, "checkpoint_epoch_1.pth", Made(run=RunDir(tmp_path / "runs" / "one"), step=6, epoch=1))
     files.close()
     assert "[checkpoint/" in said[-1]
+
+
+def test_a_loss_that_rose_again_is_not_called_steadily_falling():
+    assert loss_lines(dict(enumerate([9, 5, 4, 4.1])))[0].startswith("✅ 损失函数稳定下降")
+    assert loss_lines(dict(enumerate([9, 3, 6, 8])))[0].startswith("❌ 损失函数先降后升")
+
+
+def test_workers_that_were_edited_are_used_as_far_as_there_are_cores_and_the_rest_is_listed(config):
+    config.write_text(config.read_text().replace('"num_workers": 32', '"num_workers": 64'))
+    made = choose(config, [], is_full=False)
+    assert made.config.parallel.all_workers == os.cpu_count()
+    block = "\n".join(made.notes)
+    assert f"data.num_workers: 64 → {os.cpu_count()}" in block and "model.hidden_dim: 2048 → 64" in block
+
+
+def test_an_edited_size_is_used_where_the_small_model_can_have_it(config):
+    text = config.read_text()
+    config.write_text(text.replace('"hidden_dim": 2048', '"hidden_dim": 128'))
+    assert choose(config, [], is_full=False).config.task.hidden_dim == 128
+    config.write_text(text.replace('"hidden_dim": 2048', '"hidden_dim": 3072'))
+    made = choose(config, [], is_full=False)
+    assert made.config.task.hidden_dim == 64 and "model.hidden_dim: 3072 → 64" in "\n".join(made.notes)

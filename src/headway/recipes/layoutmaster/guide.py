@@ -22,6 +22,8 @@ from headway.units import size
 CONFIG, BEST = "config_data_action_head.json", "best_model.pth"
 _FLAGS = ("config", "mode", "resume", "checkpoint", "num_samples", "output_dir", "poster_dir")
 _SMALL = "width 64, 2 blocks"
+_RISEN = 1.25
+"""A loss that ends so many times above its lowest has risen again."""
 _OF_SIZE = tuple(
     f"task.{key}"
     for key in (
@@ -169,12 +171,18 @@ def _use_lines() -> list[str]:
 
 
 def loss_lines(means: Mapping[int, float]) -> list[str]:
-    """Say what became of the loss, by the numbers of the epochs."""
+    """Say what became of the loss, by the means of the first and the last quarter of the epochs, and the lowest."""
     if len(means) < 2:
         return []
-    first, last = means[min(means)], means[max(means)]
-    mark, word = ("✅", "稳定下降") if last < first else ("❌", "没有下降")
-    return [f"{mark} 损失函数{word}: {first:.4f} → {last:.4f}"]
+    losses, size = [means[epoch] for epoch in sorted(means)], max(1, len(means) // 4)
+    quarters = [sum(part) / len(part) for at in range(0, len(losses), size) if (part := losses[at : at + size])]
+    first, last, lowest = quarters[0], sum(losses[-size:]) / size, min(quarters)
+    numbers = f"{first:.4f} → {last:.4f}"
+    if last >= first:
+        return [f"❌ 损失函数没有下降: {numbers}"]
+    if last > _RISEN * lowest:
+        return [f"❌ 损失函数先降后升: {first:.4f} → {lowest:.4f} → {last:.4f}"]
+    return [f"✅ 损失函数稳定下降: {numbers}"]
 
 
 def predict(asked: guide.Asked) -> int:

@@ -58,6 +58,8 @@ def _train(argv: Sequence[str], ranks: int | None, precision: str | None) -> int
         settings = guide.settings_of([*script.words, *own.words])
         for line in banner(launched, settings.get("task.statistics", "libero_single_task")):
             log.write(line)
+        if not is_full and not _data_words():
+            log.write(say("rdt/guide-two-tasks"))
         choice = choose(config, script.words, own.words, launched=launched, is_full=is_full, precision=precision)
         training = guide.Training(
             choice=choice,

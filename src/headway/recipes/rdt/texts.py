@@ -199,6 +199,10 @@ TEXTS: dict[str, Text] = {
         en_hint="leave --resume_from_checkpoint out",
         zh_hint="去掉 --resume_from_checkpoint",
     ),
+    "rdt/guide-two-tasks": Text(
+        en="(the built-in demonstrations are of two tasks; the statistics are computed from them)",
+        zh="（这里使用的是内置示范，含两个任务；统计信息由这些示范计算得到）",
+    ),
     "rdt/guide-exported": Text(
         en="checkpoint for other tools, average included: {folder}",
         zh="供其他工具使用的检查点（含滑动平均权重）：{folder}",
@@ -214,8 +218,9 @@ TEXTS: dict[str, Text] = {
         zh="正在评测 {weights}（{params} 个参数）",
     ),
     "rdt/guide-other-step": Text(
-        en="{asked} is not there, because a small model takes fewer steps than the guide's; {weights} is taken instead",
-        zh="{asked} 不存在，因为小模型的训练步数少于指南；改用 {weights}",
+        en="{asked} is not there (a small model takes fewer steps than the guide's); {weights} is taken, the best "
+        "of all checkpoints here by its validation",
+        zh="{asked} 不存在（小模型的训练步数少于指南）；改用现有检查点中验证结果最好的 {weights}",
     ),
     "rdt/guide-encoder": Text(
         en="--{flag} {asked} is not used: this model was trained with {trained}, and another encoder means nothing "

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from headway import guide
+from headway.errors import CheckError
 from headway.messages import hint, say
 
 CONFIG = "configs/gpu_config.json"
@@ -38,6 +39,8 @@ ADVICE = {"memory": "tfnet/advice-memory", "device": "tfnet/advice-device", "env
 
 def main(entry: str, argv: Sequence[str]) -> int:
     """Run one of the guide's commands."""
+    if entry == "where_mindspore":
+        return _where_mindspore()
     asked = guide.read_flags(argv, ("config",), hidden=("python",))
     # Read before anything is started: a file that cannot be read is an error, never a silent default.
     choice = choose(asked)
@@ -72,6 +75,15 @@ def _interpreter(python: str | None, given: guide.LoadedConfig) -> str | None:
     if given.framework != "mindspore" or given.config.env.python or not python or not Path(python).exists():
         return None
     return python if python != sys.executable and guide.read_mindspore(python).mindspore else None
+
+
+def _where_mindspore() -> int:
+    """Print the folder of an interpreter that has MindSpore, for `enter_mindspore.sh`."""
+    python = guide.other_python() or sys.executable
+    if not guide.read_mindspore(python).mindspore:
+        raise CheckError("tfnet/guide-no-mindspore", python=python)
+    guide.write(str(Path(python).parent))
+    return 0
 
 
 def check(asked: guide.Asked, choice: guide.Choice) -> int:

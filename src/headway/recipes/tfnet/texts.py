@@ -123,6 +123,12 @@ TEXTS: dict[str, Text] = {
         en="conda environment: {name} (any name will do; what counts is what is installed)",
         zh="conda 环境：{name}（名称不限，只看其中装了什么）",
     ),
+    "tfnet/guide-no-mindspore": Text(
+        en="MindSpore is not installed in {python}",
+        zh="{python} 中没有安装 MindSpore",
+        en_hint="install it: {python} -m pip install mindspore 'numpy<2'",
+        zh_hint="安装：{python} -m pip install mindspore 'numpy<2'",
+    ),
     "tfnet/guide-config": Text(en="config read: {path}", zh="配置文件可读：{path}"),
     "tfnet/ignored-name": Text(en="it is only a name", zh="它只是一个名称"),
     "tfnet/ignored-precision": Text(

@@ -1,0 +1,41 @@
+"""The nanochat guide's numbers at the size trained here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headway.guide import make_project, read_flags
+from headway.recipes.nanochat.guide import CONFIG, choose
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    make_project("nanochat", tmp_path / "p")
+    monkeypatch.chdir(tmp_path / "p")
+    return tmp_path / "p"
+
+
+def made(*argv, config="configs/dual_gpu/conservative.py", is_full=False):
+    asked = read_flags(argv, ("config",), takes_settings=True, takes_first="config")
+    return choose(asked, Path(config), is_full=is_full)
+
+
+def test_typed_batch_sizes_are_used_as_samples_and_the_tokens_follow_the_length(project):
+    choice = made("--device_batch_size=12", "--total_batch_size=36864")
+    assert (choice.config.batch.per_device, choice.config.batch.total) == (12, 24 * 128)
+    block = "\n".join(choice.notes)
+    assert "total_batch_size: 36864 → 3072" in block and "device_batch_size" not in block
+
+
+def test_an_edited_config_is_used_and_the_guides_own_numbers_are_listed(project):
+    assert made().config.batch.per_device == 8 and "depth: 12 → 4" in "\n".join(made().notes)
+    file = project / "configs" / "dual_gpu" / "conservative.py"
+    file.write_text(file.read_text().replace("eval_every = 100", "eval_every = 7").replace("depth = 12", "depth = 6"))
+    assert (made().config.eval.every, made().config.task.depth) == (7, 6)
+    assert made(is_full=True).config.task.max_seq_len == 1536
+
+
+def test_the_usual_config_is_the_balanced_one(project):
+    assert Path(CONFIG).is_file() and Path(CONFIG).stem == "balanced"

@@ -1,0 +1,47 @@
+"""The TFNet guide's numbers at the size trained here."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from headway.guide import Asked, make_project
+from headway.recipes.tfnet.guide import choose
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    make_project("tfnet", tmp_path / "p")
+    monkeypatch.chdir(tmp_path / "p")
+    return tmp_path / "p"
+
+
+def edit(project, section, **values):
+    file = project / "configs" / "gpu_config.json"
+    config = json.loads(file.read_text())
+    config[section].update(values)
+    file.write_text(json.dumps(config))
+
+
+def test_the_guides_own_numbers_are_replaced_and_listed(project):
+    made = choose(Asked())
+    assert (made.config.batch.per_device, made.config.train.steps, made.config.train.epochs) == (8, 160, None)
+    block = "\n".join(made.notes)
+    for wanted in ("model.hidden_size: 1024 → 64", "training.learning_rate: 0.0001 → 0.003", "training.num_epochs: 55"):
+        assert wanted in block
+
+
+def test_edited_batch_epochs_rate_and_size_are_used(project):
+    edit(project, "training", batch_size=4, num_epochs=3, learning_rate=0.002)
+    edit(project, "model", hidden_size=32)
+    made = choose(Asked())
+    assert (made.config.batch.per_device, made.config.train.epochs, made.config.train.steps) == (4, 3, None)
+    assert (made.config.lr.base, made.config.task.hidden_size) == (0.002, 32)
+    block = "\n".join(made.notes)
+    assert "batch_size" not in block and "hidden_size" not in block
+
+
+def test_what_is_typed_is_used(project):
+    made = choose(Asked(words=("training.batch_size=2", "train.steps=5")))
+    assert (made.config.batch.per_device, made.config.train.steps) == (2, 5)
