@@ -116,7 +116,7 @@ def climb_state(
     facts += f"; a save while one is in flight waits {forced:.2f} s"
     if saved[0]["plain_s"]:
         plain = statistics.median(saved[0]["plain_s"])
-        tally.ratios.append(statistics.median(commits) / plain)
+        tally.ratios.append(statistics.median(commits[:3]) / plain)
         facts += f"; torch.save + fsync {plain:.2f} s"
     tally.add(rung, "save", "" if len(commits) == 5 else f"{len(commits)} of 5 saves committed", facts)
     if about["gb"] >= 1:

@@ -108,16 +108,19 @@ def save(request: dict) -> dict:
     while not request.get("is_cold") and not saver.is_prepared:
         time.sleep(0.05)  # training takes its first steps meanwhile
     stalls: list[float | None] = []
+    plain: list[float] = []
+    peak = 0
     for step in range(1, 1 + request["saves"]):
         stalls.append(saver.save(step, pieces, {}, wait=True))
         saver.wait()
+        peak = memory("VmHWM") - base
+        if request["is_compared"]:  # in turns, so that both see the same load of the machine
+            plain.append(plain_save(request, pieces))
     forced = None
     if not request.get("is_cold"):
         saver.save(1 + request["saves"], pieces, {}, wait=True)
         forced = saver.save(2 + request["saves"], pieces, {}, wait=True)  # a stop that comes just after a save began
         saver.wait()
-    peak = memory("VmHWM") - base
-    plain = plain_save(request, pieces) if request["ranks"] == 1 and request["is_compared"] else None
     committed = [event["write_s"] - event["stall_s"] for event in events if event["kind"] == "checkpoint_committed"]
     failed = [event.get("why") for event in events if event["kind"] in ("checkpoint_failed", "save_lost")]
     own = sum(piece.tensor.nbytes for piece in pieces)
@@ -125,18 +128,16 @@ def save(request: dict) -> dict:
     return {**times, "peak": peak, "held": held, "own": own, "failed": failed}
 
 
-def plain_save(request: dict, pieces: list[Piece]) -> list[float]:
+def plain_save(request: dict, pieces: list[Piece]) -> float:
     """Return what torch.save and fsync take for the same tensors, for the comparison."""
-    taken = []
-    for _ in range(2):
-        path = Path(request["root"]).parent / "plain.pt"
-        began = time.monotonic()
-        with path.open("wb") as file:
-            torch.save({piece.name: piece.tensor for piece in pieces}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        taken.append(time.monotonic() - began)
-        path.unlink()
+    path = Path(request["root"]).parent / "plain.pt"
+    began = time.monotonic()
+    with path.open("wb") as file:
+        torch.save({piece.name: piece.tensor for piece in pieces}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    taken = time.monotonic() - began
+    path.unlink()
     return taken
 
 

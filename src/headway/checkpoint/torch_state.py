@@ -65,6 +65,8 @@ class Saver:
         self._agree = agree or (_any_rank if world_size > 1 and dist.is_initialized() else bool)
         self._buffer: HostBuffer | None = None
         self._pinned: Tensor | None = None
+        self._told_busy: int | None = None
+        """The save in flight that another one was last left out for."""
 
     @property
     def last_committed(self) -> int | None:
@@ -136,14 +138,18 @@ class Saver:
             if is_held:
                 self._writer.release()
             if not wait:
-                if self._rank == 0:
-                    busy_s = None if older is None else round(time.monotonic() - older.began, 3)
-                    busy_step = None if older is None else older.step
-                    self._report(
-                        {"kind": "checkpoint_skipped_busy", "step": step, "in_flight": busy_step, "busy_s": busy_s}
-                    )
+                self._tell_busy(step, older)
                 return False
             self._writer.wait(_AGREE_POLL_S)
+
+    def _tell_busy(self, step: int, older: Save | None) -> None:
+        """Tell that a save was left out; once for each that is in flight: a wish by the clock comes with every step."""
+        busy_step = None if older is None else older.step
+        if self._rank != 0 or (older is not None and busy_step == self._told_busy):
+            return
+        self._told_busy = busy_step
+        busy_s = None if older is None else round(time.monotonic() - older.began, 3)
+        self._report({"kind": "checkpoint_skipped_busy", "step": step, "in_flight": busy_step, "busy_s": busy_s})
 
     def _copy_to_host(self, pieces: Iterable[Piece]) -> Shard:
         """Copy into one buffer that has the layout of the file; the buffer is kept for the next save."""

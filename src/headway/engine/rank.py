@@ -23,7 +23,7 @@ from headway.engine.parallel import Layout, Ranks, Replicated, join, share_weigh
 from headway.engine.policy import refuse_empty
 from headway.engine.precision import Precision
 from headway.engine.rank_state import Run
-from headway.engine.reporter import Reporter
+from headway.engine.reporter import Reporter, report_saves
 from headway.engine.snapshot import prepare_save, resume, seed_everything
 from headway.engine.wishes import listen_for_save, listen_for_stop
 from headway.messages import set_language
@@ -103,7 +103,7 @@ def prepare(job: dict[str, Any], reporter: Reporter, plan: Plan | None = None) -
             world_size=ranks.world_size,
             attempt=job["attempt"],
             retention=config.save,
-            report=reporter.event,
+            report=report_saves(reporter, run=place.name, grace_s=config.launch.grace_s),
         ),
         meter=Meter(beat, device),
         metrics=MetricsWriter(place.metrics(ranks.rank), job["attempt"]),

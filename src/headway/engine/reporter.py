@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import threading
 import traceback
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 from headway.errors import HeadwayError
 from headway.task import locate_in_recipe
+
+_SAVES_AT_STOP: Final = 2
+"""Saves that a stop may have to wait for: the one in flight and its own."""
 
 
 class Reporter:
@@ -50,3 +55,20 @@ class Reporter:
         with self._lock:
             while data:
                 data = data[os.write(self._fd, data) :]
+
+
+def report_saves(reporter: Reporter, *, run: str, grace_s: float) -> Callable[[dict[str, Any]], None]:
+    """Return what hands a saver's events on, and warns, once, when saves take longer than a stop leaves time for."""
+    is_told = False
+
+    def report(event: dict[str, Any]) -> None:
+        nonlocal is_told
+        reporter.event(event)
+        if event["kind"] != "checkpoint_committed" or is_told or _SAVES_AT_STOP * event["write_s"] <= grace_s:
+            return
+        is_told = True
+        wanted = 10 * math.ceil(_SAVES_AT_STOP * event["write_s"] * 1.5 / 10)
+        facts = {"taken": f"{event['write_s']:.0f}", "grace": f"{grace_s:g}", "wanted": wanted, "run": run}
+        reporter.event({"kind": "warning", "code": "engine/grace-short", "facts": facts})
+
+    return report

@@ -63,6 +63,13 @@ TEXTS = {
         en="the trial (sampling, rollouts) failed and is left out, training goes on: {why}",
         zh="试跑（采样、推演）失败，本次跳过，训练继续：{why}",
     ),
+    "engine/grace-short": Text(
+        en="writing a checkpoint took {taken} s, but a stop leaves the ranks {grace} s: the steps since the last "
+        "checkpoint would be lost",
+        zh="写入检查点用了 {taken} 秒，而停止时只给各 rank 留 {grace} 秒：上一个检查点之后的步可能丢失",
+        en_hint="after the next stop: headway resume {run} launch.grace_s={wanted}",
+        zh_hint="下次停止后运行：headway resume {run} launch.grace_s={wanted}",
+    ),
     "engine/last-save-lost": Text(
         en="the last checkpoint, step {step}, could not be written to {path}",
         zh="最后的检查点（第 {step} 步）无法写入 {path}",

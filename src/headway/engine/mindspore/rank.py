@@ -19,7 +19,7 @@ from headway.engine.mindspore.optim import Adam
 from headway.engine.mindspore.rank_state import MindRun, resume
 from headway.engine.mindspore.ranks import join
 from headway.engine.policy import refuse_empty
-from headway.engine.reporter import Reporter
+from headway.engine.reporter import Reporter, report_saves
 from headway.engine.wishes import listen_for_save, listen_for_stop
 from headway.errors import TrainError
 from headway.messages import set_language
@@ -91,7 +91,7 @@ def prepare(job: dict[str, Any], reporter: Reporter, beat: HeartbeatWriter) -> M
             world_size=ranks.world_size,
             attempt=job["attempt"],
             retention=config.save,
-            report=reporter.event,
+            report=report_saves(reporter, run=place.name, grace_s=config.launch.grace_s),
         ),
         meter=Meter(beat),
         metrics=MetricsWriter(place.metrics(ranks.rank), job["attempt"]),
