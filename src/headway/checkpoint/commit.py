@@ -48,10 +48,13 @@ class SaveFields:
 
 
 def gather_parts(
-    temp: Path, world_size: int, *, timeout_s: float, pause: Callable[[float], object] = time.sleep
+    temp: Path, world_size: int, own: Part, *, timeout_s: float, pause: Callable[[float], object] = time.sleep
 ) -> list[Part]:
-    """Wait until every rank's part list is there; a rank that failed, or that never came, is named."""
-    parts: dict[int, Part] = {}
+    """Wait until every rank's part list is there; a rank that failed, or that never came, is named.
+
+    `own` is rank 0's: whoever wrote it need not read it.
+    """
+    parts: dict[int, Part] = {0: own}
     deadline, wait_s = time.monotonic() + timeout_s, _FIRST_POLL_S
     while True:
         names = set(os.listdir(temp))
@@ -107,7 +110,7 @@ def seal(disk: Disk, root: Path, temp: Path, manifest: Manifest) -> Path:
     data = encode_manifest(manifest)
     write_file(disk, temp / MANIFEST, [memoryview(data)])
     write_file(disk, temp / MANIFEST_HASH, [memoryview(hash_line(data))])
-    for rank in range(manifest.world_size):
+    for rank in range(manifest.world_size) if manifest.world_size > 1 else ():
         disk.unlink(temp / part_name(rank))
     disk.sync_dir(temp)
     final = root / str(_free_name(root, manifest.step))

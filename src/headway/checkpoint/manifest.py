@@ -85,7 +85,9 @@ class Manifest:
 
 def encode_manifest(manifest: Manifest) -> bytes:
     """Return the manifest's one file, byte for byte: one line for each of its parts and each tensor."""
-    tensors = ",\n".join(f"{_dumps(name)}: {_dumps(tensor.to_json())}" for name, tensor in manifest.tensors.items())
+    # Names and whole numbers: nothing in it can be a float that JSON does not have.
+    dumps = json.JSONEncoder(ensure_ascii=False).encode
+    tensors = ",\n".join(f"{dumps(name)}: {dumps(tensor.to_json())}" for name, tensor in manifest.tensors.items())
     small = {
         field.name: getattr(manifest, field.name) for field in dataclasses.fields(manifest) if field.name != "tensors"
     }
@@ -181,13 +183,10 @@ def _parse_measures(reader: Reader, value: object) -> dict[str, float]:
 
 def _parse_piece(reader: Reader, value: object, place: str) -> PieceEntry:
     fields = reader.mapping(value, place, ("file", "key", "offset", "shape"))
-    offset = tuple(
-        reader.number(inner, f"{place}.offset") for inner in reader.items(fields["offset"], f"{place}.offset")
-    )
     return PieceEntry(
         file=reader.text(fields["file"], f"{place}.file"),
         key=reader.text(fields["key"], f"{place}.key"),
-        offset=offset,
+        offset=reader.numbers(fields["offset"], f"{place}.offset"),
         shape=reader.shape(fields["shape"], f"{place}.shape"),
     )
 

@@ -62,12 +62,18 @@ def write_shard(
     rank: int,
     marks: Mapping[str, str],
     keep_going: Callable[[], bool] = lambda: True,
+    is_alone: bool = False,
 ) -> Part:
-    """Write a rank's shard and then its part list, both durable; the part list says that the shard is."""
+    """Write a rank's shard and then its part list, both durable; the part list says that the shard is.
+
+    A rank that `is_alone` leaves the list out: there is nobody to tell.
+    """
     file = shard_name(rank)
     header = encode_header(shard.spans, {**marks, "rank": str(rank)})
     entry = write_file(disk, folder / file, [memoryview(header), shard.data], keep_going=keep_going)
     part = Part(file, entry, _list_tensors(shard, file))
+    if is_alone:
+        return part
     fields = {"file": part.file, "entry": asdict(entry), "tensors": {k: v.to_json() for k, v in part.tensors.items()}}
     temp = folder / f"{part_name(rank)}.new"
     write_file(disk, temp, [memoryview(json.dumps(fields, ensure_ascii=False).encode())])

@@ -243,8 +243,9 @@ class Writer:
             folder = self.root / str(self._make_temp_name(save.step, number))
             self._disk.make_dir(folder)
             place = folder
-            write_shard(self._disk, folder, save.shard, rank=0, marks=self._marks(save))
-            parts = gather_parts(folder, self.world_size, timeout_s=self._parts_timeout_s)
+            is_alone = self.world_size == 1
+            own = write_shard(self._disk, folder, save.shard, rank=0, marks=self._marks(save), is_alone=is_alone)
+            parts = gather_parts(folder, self.world_size, own, timeout_s=self._parts_timeout_s)
             manifest = merge_parts(parts, step=save.step, attempt=self.attempt, fields=save.fields, where=str(folder))
             place = seal(self._disk, self.root, folder, manifest)
             prove(self._disk, self.root, place)
