@@ -30,16 +30,15 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from headway.adopt import check, understand, write_clean
-from headway.cli.run import _decide, _set_environment
-from headway.cli.run_line import read_line
+from headway.adopt import check, read_line, understand, write_clean
 from headway.errors import HeadwayError
 from headway.launch import Claims
 from headway.launch.foreign.exec import main as become
 from headway.launch.hook import HOOK_SITE
-from headway.launch.job import write_job
+from headway.launch.job import ranks_environ, write_job
 from headway.launch.program import RankOrder, Seat
 from headway.launch.supervisor import make_program
+from headway.start.decide_line import LineWish, decide_line
 from headway.telemetry import RunDir
 from same_as_bash_lines import LAUNCHERS, WRAPPERS, Line, make_lines
 
@@ -225,23 +224,20 @@ def by_decision(world: World, line: Line) -> Seen:
 def run_decided(world: World, words: tuple[str, ...]) -> int:
     """Decide, then become each rank in turn; return the first exit code that is not 0."""
     read = read_line(words)
-    options: dict[str, Any] = {"gpus": None, "cpus": None, "when_free": None, "no_hook": False, "no_training": False}
-    options |= {"on_hang": "wait", "hang_after": 10.0, "restarts": None, "grace": 1.0}
     place = RunDir(world.side / "run")
     place.root.mkdir()
-    _set_environment(read)
-    job = _decide(read, options, Claims("same-as-bash"), place)
+    job = decide_line(read, LineWish(grace=1.0, out=world.side), Claims("same-as-bash"), print).job
     write_job(place, job)
     program = make_program(place, job)
     seats = [
         Seat(attempt=1, rank=rank, local_rank=rank, world_size=job.world_size, port=29400)
         for rank in range(job.world_size)
     ]
-    codes = [_become(program.order(seat), world.side / "stdin") for seat in seats]
+    codes = [_become(program.order(seat), ranks_environ(job), world.side / "stdin") for seat in seats]
     return next((code for code in codes if code), 0)
 
 
-def _become(order: RankOrder, typed: Path) -> int:
+def _become(order: RankOrder, environ: dict[str, str], typed: Path) -> int:
     pid = os.fork()
     if pid == 0:
         try:
@@ -249,7 +245,8 @@ def _become(order: RankOrder, typed: Path) -> int:
             nothing = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nothing, 1)
             os.dup2(nothing, 2)
-            os.environ.update(order.env)
+            os.environ.clear()
+            os.environ.update({**environ, **order.env})
             become(dict(order.call))
         finally:
             os._exit(126)

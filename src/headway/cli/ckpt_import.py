@@ -14,7 +14,7 @@ from headway.cli.consent import ask_trust
 from headway.cli.trained import ask_trained
 from headway.config import LoadedConfig
 from headway.errors import UsageError
-from headway.launch import Lease
+from headway.launch import Claims, Lease
 from headway.messages import say
 from headway.start.decide import decide
 from headway.start.source import load_words
@@ -62,10 +62,12 @@ def import_command(words: tuple[str, ...], to: Path | None, dry_run: bool, as_js
 
 def _make(loaded: LoadedConfig, weights: Weights, *, to: Path | None, dry_run: bool) -> RunDir | None:
     """Make a run whose step 0 holds the weights; one that they do not fit leaves nothing behind."""
-    decision = decide(loaded, DecisionScreen(make_console(stderr=True)), trace=False)
+    decision = decide(
+        loaded, DecisionScreen(make_console(stderr=True)), Claims(loaded.recipe.name), is_dry=True, trace=False
+    )
     if dry_run:
         return None
-    run = write_run(decision)
+    run, _ = write_run(decision)
     try:
         if to is not None:
             run = RunDir(run.root.rename(to.absolute()))

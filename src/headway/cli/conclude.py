@@ -9,6 +9,7 @@ import click
 
 from headway.cli.bilingual import argument, command, echo_json
 from headway.errors import UsageError
+from headway.launch import read_job
 from headway.start.learn import learn_from
 from headway.telemetry import RunDir
 from headway.ui.report import find_gains, gather, write_facts
@@ -25,6 +26,7 @@ def conclude(root: Path) -> None:
     told = [{"baseline": one.name, "value": one.baseline.value, "share": one.share} for one in gains]
     echo_json({"schema": "conclude/1", "gains": told})
     try:
-        learn_from(run)
+        if read_job(run).foreign is None:
+            learn_from(run)
     except UsageError as err:  # a record that is damaged: the report is written, and the next plan knows no more
         click.echo(err.text(), err=True)

@@ -7,39 +7,56 @@ from typing import TextIO
 
 import click
 
-from headway.launch import Lease, Nursery, Outcome
+from headway.launch import Claims, Job, Lease, Nursery, Outcome
 from headway.messages import say
 from headway.planner import Plan
-from headway.start.detach import detach_run
-from headway.start.supervise import conclude, supervise
+from headway.start.detach import Orders, detach_run
+from headway.start.nursery import nursery_for_line
+from headway.start.supervise import Conclusion, conclude, supervise
 from headway.telemetry import RunDir, read_beat, require_record
-from headway.ui.console import RunConsole
-from headway.ui.terminal.ending import ending_lines, typed
+from headway.ui.terminal.ending import ending_lines, line_ending_lines, typed
 from headway.ui.terminal.failure import failure_text
+from headway.ui.terminal.line_screen import LineScreen
+from headway.ui.terminal.run_screen import RunScreen
 
 
-def finish(run: RunDir, nursery: Nursery, *, is_watched: bool = True, lease: Lease | None = None) -> int:
+def finish(
+    run: RunDir, nursery: Nursery, claims: Claims, *, is_watched: bool = True, lease: Lease | None = None
+) -> int:
     """Supervise a run on this terminal, or in the background into supervisor.log; return the exit code."""
-    stream = sys.stderr
     plan = require_record(run.plan, Plan.from_json)
-    screen = RunConsole(stream, plan, log=None if is_watched else run.log)
+    screen = RunScreen(sys.stderr, plan, log=None if is_watched else run.log)
     try:
-        outcome = supervise(run, nursery, screen, lease=lease)
+        outcome = supervise(run, nursery, screen, claims, lease=lease)
         screen.tick([read_beat(run.heartbeat(rank)) for rank in range(plan.world_size)])
     finally:
         screen.close()
-    say_ending(run, outcome, stream)
+    say_ending(run, outcome, sys.stderr)
     return outcome.exit_code
 
 
-def say_ending(run: RunDir, outcome: Outcome, stream: TextIO) -> None:
+def finish_line(run: RunDir, job: Job, claims: Claims, *, is_watched: bool = True) -> int:
+    """Supervise a launch line in the same way."""
+    screen = LineScreen(sys.stdout, sys.stderr, job.world_size, log=None if is_watched else run.log)
+    click.echo(say("run/made", run=run.root), err=True)
+    try:
+        outcome = supervise(run, nursery_for_line(job), screen, claims, job=job)
+    finally:
+        screen.close()
+    say_ending(run, outcome, sys.stderr, is_line=True)
+    return outcome.exit_code
+
+
+def say_ending(run: RunDir, outcome: Outcome, stream: TextIO, *, is_line: bool = False) -> None:
     """Write the report and say the end. The run is over and its history is written: nothing here may change that."""
     try:
-        conclusion = conclude(run)
+        # Of a line in which nobody has seen a step there is nothing to report.
+        is_seen = not is_line or outcome.steps > 0 or outcome.state != "done"
+        conclusion = conclude(run) if is_seen else Conclusion()
         if conclusion.trouble:
             told = say("console/end-no-report", command=typed("report", run), why=conclusion.trouble)
             stream.write(f"{told}\n")
-        lines = ending_lines(run, outcome, conclusion)
+        lines = line_ending_lines(run, outcome) if is_line else ending_lines(run, outcome, conclusion)
     except Exception as err:  # border: clean-up; a full disk, a directory that was moved, a report that fails
         lines = ["", say("console/end-untold", run=run.root, why=f"{type(err).__name__}: {err}")]
         lines += failure_text(outcome) if outcome.state != "done" else []
@@ -47,9 +64,11 @@ def say_ending(run: RunDir, outcome: Outcome, stream: TextIO) -> None:
     stream.flush()
 
 
-def finish_behind(run: RunDir, lease: Lease | None = None) -> int:
-    """Let a supervisor of its own session run it; return once it trains."""
-    started = detach_run(run, lease)
+def finish_behind(
+    run: RunDir, claims: Claims, orders: Orders, *, wait_s: float = 300.0, lease: Lease | None = None
+) -> int:
+    """Let a supervisor of its own session run it; return once it trains, or after `wait_s`."""
+    started = detach_run(run, orders, claims, wait_s=wait_s, lease=lease)
     if started.state == "ended" and started.exit_code:
         click.echo((run.root / "supervisor.log").read_text(encoding="utf-8", errors="replace").rstrip(), err=True)
         return started.exit_code

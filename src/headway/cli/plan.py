@@ -140,7 +140,7 @@ def _with_fp16(name: str, words: Sequence[str], record: Path | None, wanted: str
 
 def _plan_script(line: str, *, record: Path | None, wanted: str | None, as_json: bool) -> None:
     """Trace the script of a launch line, print its memory breakdown, and refuse what does not fit."""
-    from headway.cli.script_line import read_script  # the reader of launch lines, only where there is a line
+    from headway.start.script_line import read_script  # the reader of launch lines, only where there is a line
 
     machine = find_machine(Path(), record=record, wanted=wanted)
     num_gpus = sum(not gpu.lost for gpu in machine.gpus)

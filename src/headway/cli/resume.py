@@ -10,9 +10,10 @@ from headway.cli.bilingual import command, option
 from headway.cli.consent import ask_trust
 from headway.cli.finish import finish, finish_behind
 from headway.config import LoadedConfig
-from headway.launch import Lease, Nursery, refuse_held
+from headway.launch import Claims, Lease, Nursery, refuse_held
 from headway.messages import say
 from headway.start.decide_resume import ResumeWish, decide_resume
+from headway.start.detach import Orders
 from headway.start.nursery import nursery_for
 from headway.start.source import refuse_foreign
 from headway.start.write import fork_run, write_resumed
@@ -50,19 +51,23 @@ def resume(
     refuse_foreign(run)
     wish = ResumeWish(words=words[1:] if name else words, step=step, from_scratch=from_scratch, trace=trace)
     screen = DecisionScreen(make_console(stderr=True))
+    claims = Claims(run.name)
     if dry_run:
         refuse_held(run)
-        decide_resume(run, wish, screen, ask=ask_trust)
+        decide_resume(run, wish, screen, claims, is_dry=True, ask=ask_trust)
         return 0
     # Whatever follows reads and writes the run's directory: nobody else may, from here to the end of the run.
     lease = Lease(run)
     try:
-        return _resume(run, lease, wish, screen, is_detached=detach)
+        return _resume(run, lease, wish, screen, claims, is_detached=detach)
     finally:
+        claims.release()
         lease.release()
 
 
-def _resume(run: RunDir, lease: Lease, wish: ResumeWish, screen: DecisionScreen, *, is_detached: bool) -> int:
+def _resume(
+    run: RunDir, lease: Lease, wish: ResumeWish, screen: DecisionScreen, claims: Claims, *, is_detached: bool
+) -> int:
     """Decide how the run continues, write that down, and supervise it to its end."""
     nursery: Nursery | None = None
     fork: Lease | None = None
@@ -72,7 +77,7 @@ def _resume(run: RunDir, lease: Lease, wish: ResumeWish, screen: DecisionScreen,
         nursery = None if is_detached else nursery_for(loaded, screen.tell)
 
     try:
-        decision = decide_resume(run, wish, screen, begin=begin, ask=ask_trust)
+        decision = decide_resume(run, wish, screen, claims, begin=begin, ask=ask_trust)
         if wish.step is not None:
             assert decision.checkpoint is not None
             run = fork_run(run, decision.checkpoint)
@@ -82,7 +87,9 @@ def _resume(run: RunDir, lease: Lease, wish: ResumeWish, screen: DecisionScreen,
         write_resumed(run, decision, from_scratch=wish.from_scratch)
         code = "console/run-resumed" if decision.done.step else "console/run-restarted"
         screen.tell(say(code, run=run.root, step=decision.done.step))
-        return finish_behind(run, lease) if nursery is None else finish(run, nursery, lease=lease)
+        if nursery is None:
+            return finish_behind(run, claims, Orders.of(decision.job, claims), lease=lease)
+        return finish(run, nursery, claims, lease=lease)
     finally:
         if nursery is not None:
             nursery.close()

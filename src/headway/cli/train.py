@@ -7,8 +7,10 @@ import click
 from headway.cli.bilingual import command, option
 from headway.cli.consent import ask_trust
 from headway.cli.finish import finish, finish_behind
+from headway.launch import Claims
 from headway.messages import say
 from headway.start.decide import decide
+from headway.start.detach import Orders
 from headway.start.nursery import nursery_for
 from headway.start.source import load_words
 from headway.start.write import write_run
@@ -33,13 +35,17 @@ def train(words: tuple[str, ...], detach: bool, dry_run: bool, trace: bool | Non
     loaded = load_words(words, is_order=True, ask=ask_trust)
     # Importing the framework takes longer than everything else here, so it starts first and goes on beside it.
     nursery = None if dry_run or detach else nursery_for(loaded, screen.tell)
+    claims = Claims(loaded.config.name or loaded.recipe.name)
     try:
-        decision = decide(loaded, screen, trace=trace)
+        decision = decide(loaded, screen, claims, is_dry=dry_run, trace=trace)
         if dry_run:
             return 0
-        run = write_run(decision)
+        run, job = write_run(decision)
         screen.tell(say("console/run-made", run=run.root))
-        return finish_behind(run) if nursery is None else finish(run, nursery)
+        if nursery is None:
+            return finish_behind(run, claims, Orders.of(job, claims))
+        return finish(run, nursery, claims)
     finally:
         if nursery is not None:
             nursery.close()
+        claims.release()

@@ -16,6 +16,7 @@ from headway.cli.bilingual import command, echo_json, option
 from headway.cli.consent import ask_trust
 from headway.config import LoadedConfig, RunConfig, load_config, redact
 from headway.errors import HeadwayError, UsageError
+from headway.launch import Claims
 from headway.machine import MachineReport
 from headway.messages import say
 from headway.planner import Plan, fit_preset, make_plan
@@ -79,7 +80,7 @@ def tune(
     show_notes((("warn", code, facts) for code, facts in loaded.warnings), console)
     screen = DecisionScreen(console)
     prepare_data(loaded, screen.tell)
-    machine = look_at_machine(loaded, screen.tell)
+    machine = look_at_machine(loaded, Claims("tune"), screen.tell)
     refuse_stops(machine)
     loaded = fit_preset(loaded, machine)
     plan = make_plan(loaded, machine, loaded.recipe)

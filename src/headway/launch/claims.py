@@ -53,12 +53,35 @@ class Claims:
                 if holder.get("is_held", True) or not self._remove_stale(name):
                     return holder
 
+    def find_holder(self, name: str) -> dict[str, Any] | None:
+        """Return who else has a thing; None: nobody, as far as can be seen."""
+        if name in self._held:
+            return None
+        holder = _read_holder(self._path(name))
+        return holder if holder["is_held"] else None
+
+    def hand_over(self, pid: int) -> None:
+        """Let a child process hold everything in our place; it is to release it too."""
+        if not self._held:
+            return
+        with self._alone():
+            for name in self._held:
+                self._write(name, make_lease(pid))
+
+    def receive(self, names: Iterable[str]) -> None:
+        """Hold what was handed over to this process."""
+        self._held += names
+
     def release(self, prefix: str = "") -> None:
         """Let go of everything, or of the things whose names begin so."""
         for name in [name for name in self._held if name.startswith(prefix)]:
-            with contextlib.suppress(OSError):
-                self._path(name).unlink()
+            drop_claims([str(self._path(name))], os.getpid())
             self._held.remove(name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What is held."""
+        return tuple(self._held)
 
     def files(self) -> tuple[str, ...]:
         """Return the files that stand for what is held."""
@@ -79,10 +102,7 @@ class Claims:
 
     def _create(self, name: str) -> dict[str, Any] | None:
         """Create the file; return the holder, with `is_held`, when there is one."""
-        own = {**make_lease(), "user": _user(), "run": self._run}
-        temp = self._folder / f".{self._path(name).name}.{os.getpid()}.{secrets.token_hex(4)}"
-        temp.write_text(json.dumps(own), encoding="utf-8")
-        temp.chmod(0o644)
+        temp = self._temp(name, make_lease())
         try:
             os.link(temp, self._path(name))  # whole or not at all, and only one wins
         except FileExistsError:
@@ -90,6 +110,16 @@ class Claims:
         finally:
             temp.unlink()
         return None
+
+    def _write(self, name: str, lease: dict[str, Any]) -> None:
+        self._temp(name, lease).replace(self._path(name))
+
+    def _temp(self, name: str, lease: dict[str, Any]) -> Path:
+        """Write a claim beside its place, whole."""
+        temp = self._folder / f".{self._path(name).name}.{os.getpid()}.{secrets.token_hex(4)}"
+        temp.write_text(json.dumps({**lease, "user": _user(), "run": self._run}), encoding="utf-8")
+        temp.chmod(0o644)
+        return temp
 
     def _remove_stale(self, name: str) -> bool:
         """Remove the claim of a process proven gone; say whether trying again makes sense."""

@@ -165,7 +165,7 @@ class ForeignWatch:
             step=steps,
             samples=0,
             monotonic_ns=moved,
-            loss=told.loss if told is not None and told.loss is not None else math.nan,
+            loss=told.loss if told is not None and told.loss is not None else beat.loss if beat else math.nan,
             lr=told.lr if told is not None and told.lr is not None else math.nan,
             rate=0.0,
         )
@@ -173,6 +173,9 @@ class ForeignWatch:
     def _keep(self, rank: int, seen: _Seen, found: Progress) -> None:
         """Write a loss down once for its step."""
         if found.loss is None or found.step <= seen.written:
+            return
+        own = parse_beat(self._read(rank))
+        if own is not None and not math.isnan(own.loss):  # it tells its steps itself (`headway.log`): one writer
             return
         now = time.time()
         if seen.metrics is None:

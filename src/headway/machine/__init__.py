@@ -6,10 +6,10 @@ Nothing here imports a framework, and a machine without GPUs, drivers or torch i
 from headway.machine.cards import GpuModel, find_model, gemm_sources, gpu_models, has_bf16
 from headway.machine.cpu import CpuAnswers, cpu_environment, find_cpu, has_devices
 from headway.machine.data import judge_data
-from headway.machine.devices import describe_holders, is_free, pick_devices
+from headway.machine.devices import apply_visible, count_visible, describe_holders, is_free, pick_devices
 from headway.machine.first_batch import judge_batch, try_batch
 from headway.machine.from_text import gpus_of, judge_dump
-from headway.machine.inspect import inspect_machine
+from headway.machine.inspect import inspect_for_line, inspect_machine
 from headway.machine.judge import judge_machine
 from headway.machine.mindspore import (
     MindSpore,
@@ -59,7 +59,9 @@ __all__ = [
     "RankRunner",
     "RecordedDriver",
     "SmiDriver",
+    "apply_visible",
     "check_mindspore",
+    "count_visible",
     "cpu_environment",
     "describe_holders",
     "find_cpu",
@@ -70,6 +72,7 @@ __all__ = [
     "gpus_of",
     "has_bf16",
     "has_devices",
+    "inspect_for_line",
     "inspect_machine",
     "is_free",
     "judge_answers",

@@ -1,10 +1,13 @@
-"""Which GPUs a run takes, and who holds the others."""
+"""Which GPUs a process sees, which of them a run takes, and who holds the others."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import takewhile
+from typing import Final, Literal, TypeVar
 
 from headway.errors import CheckError
 from headway.machine.record import Gpu, GpuProcess, MachineReport
@@ -17,10 +20,14 @@ UNSEEN_BYTES = 2 << 30
 BUSY_PERCENT = 25
 """A desktop draws up to a few per cent; training is above this in any sample of a second."""
 
+_NUMBER: Final = re.compile(r"\+?\d+")
+"""CUDA reads a number as far as it goes: `1gpu` is 1."""
+Value = TypeVar("Value")
+
 
 def is_free(gpu: Gpu) -> bool:
     """Whether a run may take this GPU without asking: nobody else works on it."""
-    if gpu.lost:
+    if gpu.lost or gpu.claim is not None:
         return False
     held = sum(process.held_bytes or 0 for process in gpu.processes)
     unseen = (gpu.used_bytes or 0) - held
@@ -107,6 +114,8 @@ def describe_holders(gpu: Gpu) -> str:
     """Return who holds one GPU, the largest first; without names, what is in use."""
     if gpu.lost:
         return "lost"
+    if gpu.claim is not None:
+        return gpu.claim
     largest = sorted(gpu.processes, key=lambda one: -(one.held_bytes or 0))
     named = ", ".join(_describe(process) for process in largest[:2])
     more = f" (+{len(largest) - 2})" if len(largest) > 2 else ""
@@ -125,3 +134,53 @@ def _describe(process: GpuProcess) -> str:
 
 def _wanted(wanted: object) -> str:
     return ",".join(map(str, wanted)) if isinstance(wanted, tuple | list) else str(wanted)
+
+
+def apply_visible(gpus: Sequence[Gpu], value: str | None) -> tuple[Gpu, ...]:
+    """Return the GPUs a process would see, renumbered in the order it would see them.
+
+    Indexes and UUIDs (or their unique beginnings) may be mixed. CUDA stops at the first entry it does not know, so
+    `0,-1,1` shows one GPU, and an entry given twice shows none.
+    """
+    if value is None:
+        return tuple(gpus)
+    seen: list[Gpu] = []
+    for entry in value.split(","):
+        gpu = _find(gpus, entry.strip())
+        if gpu is None:
+            break
+        seen.append(gpu)
+    if len({gpu.physical for gpu in seen}) < len(seen):
+        return ()
+    return tuple(replace(gpu, index=index) for index, gpu in enumerate(seen))
+
+
+def count_visible(gpus: Sequence[Gpu], value: str | None) -> int:
+    """Return how many devices a process would see; slices of a GPU (MIG) are counted as they are named."""
+    if value is not None and value.strip().upper().startswith("MIG-"):
+        names = [name.strip().upper() for name in value.split(",")]
+        slices = list(takewhile(lambda name: name.startswith("MIG-"), names))
+        return len(slices) if len(set(slices)) == len(slices) else 0
+    return len(apply_visible(gpus, value))
+
+
+def _find(gpus: Sequence[Gpu], entry: str) -> Gpu | None:
+    number = _NUMBER.match(entry)
+    if number is not None:
+        return next((gpu for gpu in gpus if gpu.physical == int(number[0])), None)
+    if not entry.upper().startswith("GPU-"):
+        return None
+    matches = [gpu for gpu in gpus if gpu.uuid is not None and gpu.uuid.lower().startswith(entry.lower())]
+    return matches[0] if len(matches) == 1 else None
+
+
+def keep_pairs(pairs: Mapping[str, Value], gpus: Sequence[Gpu]) -> dict[str, Value]:
+    """Return what is known about pairs of GPUs, by the numbers a process would see."""
+    seen = {gpu.physical: gpu.index for gpu in gpus}
+    kept = {}
+    for pair, value in pairs.items():
+        one, _, other = pair.partition("-")
+        if one.isdecimal() and other.isdecimal() and int(one) in seen and int(other) in seen:
+            low, high = sorted((seen[int(one)], seen[int(other)]))
+            kept[f"{low}-{high}"] = value
+    return kept

@@ -12,6 +12,7 @@ from headway.config import RunConfig
 from headway.machine.ascend.devices import read_npus
 from headway.machine.cgroup import read_group_limits
 from headway.machine.deep import WriteProbe, probe_write, reach_trackers, read_kernel_log, read_limits, try_port
+from headway.machine.devices import apply_visible, keep_pairs
 from headway.machine.framework import read_framework
 from headway.machine.host import (
     count_cores,
@@ -23,13 +24,12 @@ from headway.machine.host import (
     read_shm,
     read_swap,
 )
-from headway.machine.judge import OWN_VARIABLES, judge_machine
+from headway.machine.judge import OWN_VARIABLES, judge_line, judge_machine
 from headway.machine.nvidia.nvml import NvmlDriver
 from headway.machine.nvidia.smi import SmiDriver
-from headway.machine.record import MachineReport
+from headway.machine.record import Framework, MachineReport
 from headway.machine.rules.environment import NAMES
 from headway.machine.vendors import FirstOf, GpuDriver, GpuReading
-from headway.machine.visible import apply_visible, keep_pairs
 
 _WATCHED = tuple(dict.fromkeys((*OWN_VARIABLES, "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", *NAMES)))
 _USUAL_CHECKPOINT = 1 << 30
@@ -55,6 +55,29 @@ def inspect_machine(
         checkpoint_bytes: size of one checkpoint of the run; none: a usual one.
     """
     environ = os.environ if environ is None else environ
+    report = _read(out, read_framework(config.env.python if config else None), environ, driver)
+    if deep:
+        report = _try_things(report, environ, checkpoint_bytes or _USUAL_CHECKPOINT)
+    return replace(report, findings=judge_machine(report, config))
+
+
+def inspect_for_line(
+    out: Path, python: str | None, environ: Mapping[str, str], *, driver: GpuDriver | None = None
+) -> MachineReport:
+    """Return what is here for a launch line of the user's own; its findings warn, none refuses.
+
+    Args:
+        out: folder of its run directory.
+        python: the line's own interpreter; none: nobody knows which it will be.
+        environ: what its program inherits.
+        driver: where GPU readings come from; none: NVML, then nvidia-smi.
+    """
+    framework = Framework(python="n/a") if python is None else read_framework(python)
+    report = _read(out, framework, environ, driver)
+    return replace(report, findings=judge_line(report))
+
+
+def _read(out: Path, framework: Framework, environ: Mapping[str, str], driver: GpuDriver | None) -> MachineReport:
     reading = (driver or FirstOf((NvmlDriver(), SmiDriver()))).read() or GpuReading(source="")
     gpus = apply_visible(reading.gpus, environ.get("CUDA_VISIBLE_DEVICES"))
     limits, disk = read_group_limits(), read_disk(out)
@@ -63,7 +86,7 @@ def inspect_machine(
     nofile, nofile_hard = read_nofile()
     memlock, nproc = read_limits()
     npu_driver, npus, npu_trouble = read_npus()
-    report = MachineReport(
+    return MachineReport(
         host=platform.node(),
         os=read_os(),
         kernel=platform.release(),
@@ -83,7 +106,7 @@ def inspect_machine(
         out_writable=disk.writable,
         nofile=nofile,
         nofile_hard=nofile_hard,
-        framework=read_framework(config.env.python if config else None),
+        framework=framework,
         gpu_source=reading.source or None,
         gpu_driver=reading.driver,
         gpu_driver_cuda=reading.cuda,
@@ -100,9 +123,6 @@ def inspect_machine(
         swap_bytes=read_swap(),
         environment={name: environ[name] for name in _WATCHED if name in environ},
     )
-    if deep:
-        report = _try_things(report, environ, checkpoint_bytes or _USUAL_CHECKPOINT)
-    return replace(report, findings=judge_machine(report, config))
 
 
 def _try_things(report: MachineReport, environ: Mapping[str, str], checkpoint_bytes: int) -> MachineReport:

@@ -58,6 +58,22 @@ def judge_machine(report: MachineReport, config: RunConfig | None = None) -> tup
     return sort_findings(findings)
 
 
+def judge_line(report: MachineReport) -> tuple[Finding, ...]:
+    """Return what may go wrong for a launch line of the user's own: a word of warning, never a reason to refuse it.
+
+    Whether it needs torch, which GPUs it takes and what its variables mean is the line's own business.
+    """
+    config = RunConfig()
+    findings = [
+        *(_judge_framework(report) if report.framework.torch is not None else ()),
+        *_judge_presence(report, config),
+        *_judge_health(report),
+        *_judge_disk(report),
+        *_judge_host(report, config),
+    ]
+    return sort_findings(replace(one, level="warn") if one.level == "stop" else one for one in findings)
+
+
 def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Return the findings, what stops the run first, what is well last."""
     order = ("stop", "warn", "note", "ok")
@@ -131,6 +147,11 @@ def _judge_tries(report: MachineReport) -> Iterator[Finding]:
 
 
 def _judge_gpus(report: MachineReport, config: RunConfig) -> Iterator[Finding]:
+    yield from _judge_presence(report, config)
+    yield from _judge_choice(report, config)
+
+
+def _judge_presence(report: MachineReport, config: RunConfig) -> Iterator[Finding]:
     if report.gpu_trouble:
         yield Finding(code="machine/gpu-driver-broken", level="warn", facts={"said": report.gpu_trouble})
     elif report.hidden_gpus and not report.gpus:
@@ -149,7 +170,6 @@ def _judge_gpus(report: MachineReport, config: RunConfig) -> Iterator[Finding]:
                 "total": size(gpu.total_bytes),
             }
             yield Finding(code="machine/gpu-busy", level="warn", facts=facts)
-    yield from _judge_choice(report, config)
 
 
 def _judge_choice(report: MachineReport, config: RunConfig) -> Iterator[Finding]:

@@ -112,6 +112,8 @@ class Gpu:
     temperature_c: int | None = None
     lost: bool = False
     """The driver lists it and cannot talk to it."""
+    claim: str | None = None
+    """Who has claimed it for another run, which may not have memory there yet: `ann, pid 4242, nanochat`."""
     processes: tuple[GpuProcess, ...] = ()
     health: GpuHealth = GpuHealth()
 

@@ -3,27 +3,43 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
 from headway.config import LoadedConfig
 from headway.errors import CheckError
-from headway.machine import MachineReport, check_mindspore, inspect_machine, read_mindspore, with_cpu, with_mindspore
+from headway.launch import Claims, Job, training_job
+from headway.machine import (
+    MachineReport,
+    check_mindspore,
+    inspect_machine,
+    judge_machine,
+    read_mindspore,
+    with_cpu,
+    with_mindspore,
+)
 from headway.messages import say
 from headway.planner import Plan, Standing, fit_preset, has_trace, look_ahead, make_plan
+from headway.start.devices import claim_planned, mark_claimed
 from headway.start.nursery import Tell, cpu_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What is to run, where and how."""
+    """What is to run, where and how: a config with its plan, or a launch line of the user's own."""
 
-    loaded: LoadedConfig
-    """With the micro-batch that its preset means on this machine."""
-    machine: MachineReport
-    plan: Plan
-    done: Standing
+    job: Job
+    out: Path
+    """Folder of runs."""
+    name: str
+    """For the run's directory."""
+    machine: MachineReport | None
+    """None: the look at it took too long for a launch line."""
+    loaded: LoadedConfig | None = None
+    """With the micro-batch that its preset means on this machine; None: a launch line."""
+    plan: Plan | None = None
+    done: Standing = field(default_factory=Standing)
     """What the run has done already, where it continues."""
     checkpoint: Path | None = None
     """The one it continues from; none: it has not saved one, or is new."""
@@ -54,25 +70,39 @@ def prepare_data(loaded: LoadedConfig, tell: Tell) -> None:
 def decide(
     loaded: LoadedConfig,
     screen: Screen,
+    claims: Claims,
     *,
+    is_dry: bool = False,
     trace: bool | None = None,
     before: Plan | None = None,
     done: Standing | None = None,
 ) -> Decision:
-    """Check the machine and make the plan; refuse what cannot run.
+    """Check the machine, make the plan and claim its GPUs; refuse what cannot run.
 
     Args:
+        claims: takes the GPUs; whoever holds it releases them.
+        is_dry: nothing is to start, so nothing is claimed.
         trace: forecast memory by a trace; none: on GPUs, where the recipe has no formula.
         before: the plan of a run that continues, which keeps its batch.
         done: what that run has done.
     """
     prepare_data(loaded, screen.tell)
-    machine = look_at_machine(loaded, screen.tell)
+    machine = look_at_machine(loaded, claims, screen.tell)
     screen.machine(machine)
     refuse_stops(machine)
-    loaded = loaded if before is not None else fit_preset(loaded, machine)
     done = done or Standing()
-    plan = make_plan(loaded, machine, loaded.recipe, before=before, done=done)
+    while True:
+        chosen = loaded if before is not None else fit_preset(loaded, machine)
+        plan = make_plan(chosen, machine, chosen.recipe, before=before, done=done)
+        changed = None if is_dry else claim_planned(machine, plan.gpus, claims)
+        if changed is None:
+            break
+        # Another run was faster by a moment: plan without what it has taken, unless the config names that GPU.
+        machine = _judged(changed, loaded)
+        if not isinstance(loaded.config.parallel.gpus, str | int):
+            taken = next(gpu for gpu in machine.gpus if gpu.physical in plan.gpus and gpu.claim is not None)
+            raise CheckError("run/gpu-claimed", name=taken.physical, holder=taken.claim)
+    loaded = chosen
     if trace is None:
         # A step that does not fit would end the run minutes from now; the trace that tells is kept for the next time.
         trace = bool(plan.gpus) and loaded.recipe.shape is None and loaded.framework == "torch"
@@ -80,16 +110,26 @@ def decide(
         screen.tell(say("cli/tracing"))
     plan, _ = look_ahead(plan, loaded, machine, loaded.recipe, trace=trace)
     screen.plan(loaded, plan)
-    return Decision(loaded=loaded, machine=machine, plan=plan, done=done)
+    return Decision(
+        job=training_job(loaded.recipe.task, loaded.config, plan),
+        out=Path(loaded.config.out),
+        name=loaded.config.name or loaded.recipe.name,
+        machine=machine,
+        loaded=loaded,
+        plan=plan,
+        done=done,
+    )
 
 
-def look_at_machine(loaded: LoadedConfig, tell: Tell) -> MachineReport:
-    """Return what is here for the config's framework."""
-    machine = inspect_machine(Path(loaded.config.out), config=loaded.config)
+def look_at_machine(loaded: LoadedConfig, claims: Claims, tell: Tell) -> MachineReport:
+    """Return what is here for the config's framework; what another run has claimed is not free."""
+    found = inspect_machine(Path(loaded.config.out), config=loaded.config)
+    machine = mark_claimed(found, claims)
+    machine = machine if machine is found else _judged(machine, loaded)
     if loaded.framework == "mindspore":
-        found = read_mindspore(loaded.config.env.python)
-        check_mindspore(found)
-        machine = with_mindspore(machine, found)
+        mindspore = read_mindspore(loaded.config.env.python)
+        check_mindspore(mindspore)
+        machine = with_mindspore(machine, mindspore)
     return with_cpu(machine, cpu_of(loaded, tell), loaded.config.train.precision)
 
 
@@ -98,3 +138,7 @@ def refuse_stops(machine: MachineReport) -> None:
     stops = sum(finding.level == "stop" for finding in machine.findings)
     if stops:
         raise CheckError("machine/stopped", num=stops)
+
+
+def _judged(machine: MachineReport, loaded: LoadedConfig) -> MachineReport:
+    return replace(machine, findings=judge_machine(machine, loaded.config))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from headway.checkpoint import Manifest, find_likely, find_resumable, list_checkpoints, read_manifest, refuse_lost
 from headway.config import LoadedConfig
 from headway.errors import UsageError
+from headway.launch import Claims
 from headway.planner import Plan, Standing
 from headway.start.consent import Ask
 from headway.start.decide import Decision, Screen, decide
@@ -33,13 +35,17 @@ def decide_resume(
     run: RunDir,
     wish: ResumeWish,
     screen: Screen,
+    claims: Claims,
     *,
+    is_dry: bool = False,
     begin: Callable[[LoadedConfig], None] | None = None,
     ask: Ask | None = None,
 ) -> Decision:
     """Return how the run continues, or refuse; nothing is written.
 
     Args:
+        claims: takes the GPUs of the plan.
+        is_dry: nothing is to start, so nothing is claimed.
         begin: called with the config as soon as it is known: the framework is imported while the rest is decided.
         ask: how to ask about code that only a file names; none: nobody can answer.
     """
@@ -56,14 +62,17 @@ def decide_resume(
     if begin is not None:
         begin(loaded)
     before = require_record(run.plan, Plan.from_json)
-    decision = decide(loaded, screen, trace=wish.trace, before=before, done=done)
+    decide_from = partial(decide, loaded, screen, claims, is_dry=is_dry, trace=wish.trace, before=before)
+    decision = decide_from(done=done)
+    assert decision.plan is not None
     total = decision.plan.total_steps
     if done.step >= total and (step is not None or _has_ended_well(run)):
         proven = done if step is not None else _proven(run)
         if proven.step >= total:
             raise UsageError("cli/resume-done", run=run.name, step=proven.step, total=total, more=2 * proven.step)
         # The final checkpoint is damaged: what is left is planned from the newest intact one.
-        decision = decide(loaded, screen, trace=wish.trace, before=before, done=proven)
+        claims.release("gpu-")
+        decision = decide_from(done=proven)
     return replace(decision, checkpoint=checkpoint)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Final
 
 from headway.config import LoadedConfig
-from headway.launch import Nursery, start_nursery
+from headway.launch import EXEC_ENTRY, Job, Nursery, start_nursery
 from headway.machine import CpuAnswers, find_cpu, has_devices
 from headway.messages import say
 
@@ -26,6 +27,21 @@ def nursery_for(loaded: LoadedConfig, tell: Tell, *, entry: str | None = None) -
     found = cpu_of(loaded, tell)
     settings = dict(found.settings) if found else {}
     return start_nursery(loaded.config.env.python, modules, entry or _ENTRIES[loaded.framework], env=settings)
+
+
+def nursery_for_line(job: Job) -> Nursery:
+    """Start what forks the ranks of a launch line, in the line's environment."""
+    return start_nursery(entry=EXEC_ENTRY, env=job.environment, stdin=_own_stdin())
+
+
+def _own_stdin() -> int | None:
+    """Return our own input for the program; None where it is closed, or the terminal's and we are in the background."""
+    try:
+        is_foreign = os.isatty(0) and os.tcgetpgrp(0) != os.getpgrp()
+        os.fstat(0)
+    except OSError:
+        return None
+    return None if is_foreign else 0
 
 
 def preload_of(loaded: LoadedConfig) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headway.launch import Lease, Nursery, Observer, Outcome, launch_run
+from headway.launch import Claims, Job, Lease, Nursery, Observer, Outcome, launch_run
 from headway.messages import language
 from headway.telemetry import RunDir
 
@@ -26,13 +26,24 @@ class Conclusion:
     """Why there is no report."""
 
 
-def supervise(run: RunDir, nursery: Nursery, observer: Observer, *, lease: Lease | None = None) -> Outcome:
+def supervise(
+    run: RunDir,
+    nursery: Nursery,
+    observer: Observer,
+    claims: Claims,
+    *,
+    job: Job | None = None,
+    lease: Lease | None = None,
+) -> Outcome:
     """Run to the end in this process; call it in the main thread.
 
     Args:
+        claims: what the run holds; the nursery lets go of it should we be killed.
+        job: with the secrets of a line, which its file leaves out; none: the file has all.
         lease: the run's, where it is held already.
     """
-    return launch_run(run, observer=observer, nursery=nursery, lease=lease)
+    nursery.keep_claims(claims.files())
+    return launch_run(run, observer=observer, nursery=nursery, job=job, lease=lease)
 
 
 def conclude(run: RunDir) -> Conclusion:

@@ -6,12 +6,14 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from headway.checkpoint import copy_checkpoint
 from headway.config import dump_yaml, redact, redact_words
-from headway.launch import training_job, write_job
+from headway.launch import Job, write_job
 from headway.process import make_lease
 from headway.start.decide import Decision
 from headway.telemetry import EventLog, RunDir, new_run_dir, require_record, write_json
@@ -33,41 +35,53 @@ _RECORDED: Final = (
 """What a plan decides about the training itself."""
 
 
-def write_run(decision: Decision) -> RunDir:
-    """Write everything that is decided into a new run directory."""
-    loaded, plan = decision.loaded, decision.plan
-    run = new_run_dir(Path(loaded.config.out), loaded.config.name or loaded.recipe.name)
-    command = describe_command()
-    _write_decision(run, decision, command)
+def write_run(decision: Decision, argv: Sequence[str] | None = None) -> tuple[RunDir, Job]:
+    """Write everything that is decided into a new run directory; return it, and the job with the secrets of a line.
+
+    Args:
+        argv: the command that stands for a call; none: what was typed.
+    """
+    run = new_run_dir(decision.out, decision.name)
+    job = decision.job
+    if job.foreign is not None and not job.foreign.run_id:
+        job = replace(job, program=replace(job.foreign, run_id=run.name))
+    command = describe_command(argv)
+    _write_decision(run, decision, job, command)
     log = EventLog(run.events)
     log.append("run_started", command=command["argv"], starter=make_lease())
-    log.append("checked", findings=[finding.to_json() for finding in decision.machine.findings])
-    log.append("planned", steps=plan.total_steps, world_size=plan.world_size)
-    for code, facts in (*loaded.warnings, *((warning.code, warning.facts) for warning in plan.warnings)):
-        log.append("warning", code=code, facts=facts)
-    baselines = loaded.recipe.baselines(loaded.config.task) if loaded.recipe.baselines else {}
-    if baselines:
-        log.append("baseline", measures=baselines)
+    if decision.machine is not None:
+        log.append("checked", findings=[finding.to_json() for finding in decision.machine.findings])
+    loaded, plan = decision.loaded, decision.plan
+    if loaded is not None and plan is not None:
+        log.append("planned", steps=plan.total_steps, world_size=plan.world_size)
+        for code, facts in (*loaded.warnings, *((warning.code, warning.facts) for warning in plan.warnings)):
+            log.append("warning", code=code, facts=facts)
+        baselines = loaded.recipe.baselines(loaded.config.task) if loaded.recipe.baselines else {}
+        if baselines:
+            log.append("baseline", measures=baselines)
     log.close()
-    return run
+    return run, job
 
 
-def write_resumed(run: RunDir, decision: Decision, *, from_scratch: bool) -> None:
+def write_resumed(
+    run: RunDir, decision: Decision, argv: Sequence[str] | None = None, *, from_scratch: bool = False
+) -> None:
     """Write down how a run continues, and what is different from before: no value changes without a record."""
+    assert decision.loaded is not None and decision.plan is not None, "a launch line is not resumed"
     before = require_record(run.job, lambda job: dict(job["config"]))
     now = decision.loaded.config.model_dump(mode="json")
     changes = {key: [old, new] for key, (old, new) in _differences(before, now).items()}
     planned, plan = require_record(run.plan, dict), decision.plan.to_json()
     changes |= {f"plan.{key}": [planned.get(key), plan[key]] for key in _RECORDED if planned.get(key) != plan[key]}
-    command = describe_command()
+    command = describe_command(argv)
     log = EventLog(run.events)
     told = {"from_scratch": True} if from_scratch else {}
     log.append("run_resumed", command=command["argv"], changes=changes, starter=make_lease(), **told)
     log.close()
-    _write_decision(run, decision, command)
+    _write_decision(run, decision, decision.job, command)
 
 
-def fork_run(run: RunDir, checkpoint: Path) -> RunDir:
+def fork_run(run: RunDir, checkpoint: Path, argv: Sequence[str] | None = None) -> RunDir:
     """Begin a new run at an older checkpoint; what the old run did after it stays as it is."""
     _, _, name = run.name.partition("_")
     fork = new_run_dir(run.root.parent, name.rpartition("_")[0] or name)
@@ -75,20 +89,22 @@ def fork_run(run: RunDir, checkpoint: Path) -> RunDir:
     for path in (run.config, run.job, run.plan):
         shutil.copyfile(path, fork.root / path.name)
     log = EventLog(fork.events)
-    log.append("run_started", command=describe_command()["argv"], parent=run.name, checkpoint=checkpoint.name)
+    log.append("run_started", command=describe_command(argv)["argv"], parent=run.name, checkpoint=checkpoint.name)
     log.close()
     return fork
 
 
-def _write_decision(run: RunDir, decision: Decision, command: dict[str, Any]) -> None:
-    """Write config, origins, machine, plan, command and the ranks' job."""
-    loaded = decision.loaded
-    run.config.write_text(dump_yaml(loaded.config), encoding="utf-8")
-    write_json(run.origins, loaded.origins)
-    write_json(run.machine, decision.machine.to_json())
-    write_json(run.plan, decision.plan.to_json())
+def _write_decision(run: RunDir, decision: Decision, job: Job, command: dict[str, Any]) -> None:
+    """Write config, origins, machine, plan, command and job, as far as there are any."""
+    if decision.loaded is not None:
+        run.config.write_text(dump_yaml(decision.loaded.config), encoding="utf-8")
+        write_json(run.origins, decision.loaded.origins)
+    if decision.machine is not None:
+        write_json(run.machine, decision.machine.to_json())
+    if decision.plan is not None:
+        write_json(run.plan, decision.plan.to_json())
     write_json(run.command, command)
-    write_job(run, training_job(loaded.recipe.task, loaded.config, decision.plan))
+    write_job(run, job)
 
 
 def _differences(before: object, now: object, key: str = "") -> dict[str, tuple[object, object]]:
@@ -100,11 +116,11 @@ def _differences(before: object, now: object, key: str = "") -> dict[str, tuple[
     return found
 
 
-def describe_command() -> dict[str, Any]:
+def describe_command(argv: Sequence[str] | None = None) -> dict[str, Any]:
     """Return what was typed, where, with which code; of the environment only the names."""
     return {
         "schema": "command/1",
-        "argv": redact_words(["headway", *sys.argv[1:]]),
+        "argv": redact_words(["headway", *sys.argv[1:]] if argv is None else argv),
         "cwd": os.getcwd(),
         "env": sorted(os.environ),
         "git": _git(Path.cwd()),

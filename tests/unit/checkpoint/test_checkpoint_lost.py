@@ -14,7 +14,7 @@ from fakes.disks import CountingDisk, Keep, disk_failing_at, make_writer, save_s
 from headway.checkpoint import list_checkpoints, mark_for, writer
 from headway.errors import CheckpointError
 from headway.messages import set_language
-from headway.ui.console import RunConsole
+from headway.ui.terminal.run_screen import RunScreen
 
 
 def failing_on(is_bad, code=errno.EIO):
@@ -54,7 +54,7 @@ def test_a_lost_save_takes_lines_of_its_own_on_the_screen(lang, word):
     event = {"kind": "save_lost", "step": 20, "num": 2, "committed": None, "why": "no space", "hint": "free some space"}
     set_language(lang)
     try:
-        RunConsole(stream, plan).event(event)
+        RunScreen(stream, plan).event(event)
     finally:
         set_language("en")
     lines = stream.getvalue().splitlines()

@@ -7,10 +7,10 @@ import json
 import pytest
 
 from fakes.machines import FakeGpuDriver, busy, eight_h100, four_4090, lost, mixed, reading
-from headway.cli.run_devices import choose_devices, wait_for_devices
 from headway.errors import CheckError, UsageError
 from headway.launch import Claims
 from headway.machine import gpus_of, read_dump
+from headway.start.devices import choose_devices, wait_for_devices
 
 RECORDED = """
 +-----------------------------------------------------------------------------------------+

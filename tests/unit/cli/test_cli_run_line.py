@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from headway.adopt import check, understand, write_clean
-from headway.cli.run_line import read_line
-from headway.cli.run_screen import hang_table
+from headway.adopt import check, read_line, understand, write_clean
 from headway.errors import UsageError
+from headway.ui.terminal.line_screen import hang_table
 
 TORCHRUN = "from torch.distributed.run import main\n"
 

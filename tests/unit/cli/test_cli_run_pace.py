@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import re
 
-from headway.cli.run_pace import Pace
-from headway.cli.run_screen import RunScreen
 from headway.telemetry import Beat
+from headway.ui.terminal.line_screen import LineScreen as RunScreen
+from headway.ui.terminal.pace import Pace
 
 
 def beat(step):

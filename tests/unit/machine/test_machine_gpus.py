@@ -8,7 +8,7 @@ import pytest
 
 from fakes.machines import FakeGpuDriver, eight_h100, four_4090, lost, machine, reading
 from headway.machine import FirstOf, GpuReading, RecordedDriver, inspect_machine, parse_smi
-from headway.machine.visible import apply_visible
+from headway.machine.devices import apply_visible
 
 GPU_CSV = """\
 index, uuid, name, driver_version, memory.total [MiB], memory.free [MiB], compute_cap, utilization.gpu [%], \

@@ -7,6 +7,7 @@ import string
 from dataclasses import dataclass, field
 
 import pytest
+from headway.machine.visible import apply_visible
 
 from fakes.machines import busy, eight_h100, gpu, lost, machine, mixed, two_v100
 from headway.config import (
@@ -21,7 +22,6 @@ from headway.config import (
     TrainConfig,
 )
 from headway.errors import CheckError, ConfigError, PlanError
-from headway.machine.visible import apply_visible
 from headway.messages import LANGUAGES
 from headway.messages.plan import TEXTS
 from headway.planner import (

@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from headway.cli.script_line import read_script
 from headway.errors import PlanError, UsageError
 from headway.planner import ScriptForecast, ScriptLine, ScriptTrace
 from headway.planner.script_forecast import weigh_script
+from headway.start.script_line import read_script
 
 GIB = 1 << 30
 

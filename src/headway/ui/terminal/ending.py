@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from pathlib import Path
+from typing import Final
 
 from headway.checkpoint import list_checkpoints
 from headway.launch import Outcome
@@ -13,6 +15,10 @@ from headway.start.supervise import Conclusion
 from headway.task import find_recipe
 from headway.telemetry import RunDir, read_record, run_state
 from headway.ui.terminal.failure import failure_text
+from headway.ui.text import clean_text
+
+_FRAME: Final = re.compile(r'^\s*File "([^"]+)", line (\d+), in (.+)$', re.MULTILINE)
+_LIBRARY: Final = re.compile(r"/(?:site|dist)-packages/|/lib/python3\.\d+/|^<|/headway/launch/hook/site/")
 
 
 def ending_lines(run: RunDir, outcome: Outcome, conclusion: Conclusion) -> list[str]:
@@ -38,6 +44,22 @@ def ending_lines(run: RunDir, outcome: Outcome, conclusion: Conclusion) -> list[
     else:
         lines += [say("cli/next", command=typed("resume", run)), "", *failure_text(outcome)]
     return lines
+
+
+def line_ending_lines(run: RunDir, outcome: Outcome) -> list[str]:
+    """Return what to say at the end of a launch line; after a failure the user's own place in the code comes last."""
+    report = [say("console/end-report", path=run.report)] if run.report.exists() else []
+    if outcome.state == "done":
+        return [say("run/done" if outcome.steps else "run/done-unseen", steps=outcome.steps, log=run.log), *report]
+    lines = ["", say("run/log", log=run.log), *report, *failure_text(outcome)]
+    own = _own_place(outcome.incident.traceback) if outcome.incident is not None else None
+    return lines if own is None else [*lines, say("run/own-place", place=clean_text(own))]
+
+
+def _own_place(traceback: str) -> str | None:
+    """Return the last frame of the user's own code in a Python traceback, as `file:line in function`."""
+    frames = [frame for frame in _FRAME.findall(traceback) if not _LIBRARY.search(frame[0])]
+    return None if not frames else f"{frames[-1][0]}:{frames[-1][1]} in {frames[-1][2]}"
 
 
 def typed(command: str, run: RunDir) -> str:

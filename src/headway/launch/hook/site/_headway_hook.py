@@ -43,6 +43,11 @@ MOST_QUESTIONS = 64
 ANSWER_EVERY_S = 0.2
 KEPT = []
 """Files that stay open for as long as the process lives."""
+PAGES = []
+"""The page of this process, once it is a rank."""
+COLUMN_WORDS = "step samples loss lr grad_norm t dt data forward backward comm optimizer save eval mem"
+COLUMNS = COLUMN_WORDS.split()
+"""Of a line of metrics, as headway.telemetry has them."""
 
 
 def stack_signal():
@@ -57,6 +62,8 @@ class Page:
         self.memory = map_page(path)
         self.pid, self.attempt = os.getpid(), attempt
         self.phase, self.steps = START, 0
+        self.loss, self.lr = float("nan"), 0.0
+        self.metrics, self.logged_t = None, 0.0
         self.collectives = self.entered_ns = self.optimizers = self.numel = self.depth = 0
         self.numel_before = -1
         self.numels = {}
@@ -71,7 +78,7 @@ class Page:
             return
         now = time.monotonic_ns()
         BEAT.pack_into(
-            self.memory, 0, b"HWBEAT01", self.pid, self.attempt, self.phase, self.steps, 0, now, float("nan"), 0.0, 0.0
+            self.memory, 0, b"HWBEAT01", self.pid, self.attempt, self.phase, self.steps, 0, now, self.loss, self.lr, 0.0
         )
         OWN.pack_into(
             self.memory,
@@ -158,6 +165,7 @@ def claim(rank):
     if not faulthandler.is_enabled():
         faulthandler.enable(file=sys.stderr or stacks)
     page = Page(os.path.join(folder, "heartbeat"), attempt)
+    PAGES.append(page)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=lambda: setattr(page, "is_live", False))
     report = functools.partial(write_error, page, os.path.join(folder, f"error-{attempt}.json"))
@@ -492,6 +500,47 @@ def count(args, kwargs):
         return int(tensor.numel())
     except (AttributeError, TypeError, RuntimeError):
         return -1
+
+
+def log(step, loss, lr, grad_norm, samples):
+    """Write a step that the script tells by itself (`headway.log`) into the rank's metrics and onto its page."""
+    try:
+        if not PAGES and os.environ.get("HEADWAY_HOOK_CLAIMED") is None and is_first():
+            claim("0")  # no launcher has given a number, and no optimizer was made
+        if PAGES and PAGES[0].is_live:
+            write_step(PAGES[0], step, loss, lr, grad_norm, samples)
+    except Exception as err:  # border: the script comes first
+        for page in PAGES:
+            page.is_live = False
+        tell(f"headway.log is off in this process: {err!r}")
+
+
+def write_step(page, step, loss, lr, grad_norm, samples):
+    if page.metrics is None:
+        folder = os.path.join(os.environ["HEADWAY_HOOK_RUN"], "ranks", os.environ["HEADWAY_HOOK_CLAIMED"])
+        page.metrics = open_beneath(folder, "metrics.jsonl", os.O_WRONLY | os.O_APPEND)
+    now = time.time()
+    page.steps = page.steps + 1 if step is None else int(step)
+    page.loss, page.lr = number(loss), number(lr) if lr is not None else 0.0
+    row = dict.fromkeys(COLUMNS, 0)
+    row.update(step=page.steps, samples=int(samples or 0), loss=page.loss, lr=number(lr), grad_norm=number(grad_norm))
+    row.update(t=now, dt=now - page.logged_t if page.logged_t else 0.0, mem=None)
+    page.logged_t = now
+    page.phase = FORWARD
+    plain = {name: shown(value) for name, value in row.items()}
+    os.write(page.metrics, (json.dumps(dict({"a": page.attempt}, **plain)) + "\n").encode())
+    page.write()
+
+
+def number(value):
+    return float("nan") if value is None else float(value)
+
+
+def shown(value):
+    """Return a number as JSON can hold it."""
+    if value in (float("inf"), float("-inf")):
+        return "Infinity" if value > 0 else "-Infinity"
+    return None if value != value else value
 
 
 def watch_optimizers(module, page):

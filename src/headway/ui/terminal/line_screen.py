@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from headway.cli.run_pace import Pace
 from headway.messages import say
 from headway.telemetry import Beat
-from headway.ui.limit import LineLimit
 from headway.ui.output import trusted
+from headway.ui.terminal.limit import LineLimit
+from headway.ui.terminal.pace import Pace
 from headway.ui.text import clean_text, columns_of, fit_text
 
 _HOLD_S: Final = 0.15
@@ -34,7 +34,7 @@ class _Waiting:
     ranks: list[int] = field(default_factory=list)
 
 
-class RunScreen:
+class LineScreen:
     """Shows one foreign run: ranks' lines on `out`, our own words on `err`."""
 
     def __init__(self, out: TextIO, err: TextIO, world_size: int, log: Path | None = None) -> None:

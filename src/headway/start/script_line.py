@@ -8,11 +8,11 @@ import re
 import shlex
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from headway.adopt import Launch, understand
-from headway.cli.run_shell import SHELLS_OWN, expand
+from headway.adopt import SHELLS_OWN, Expanded, Launch, expand, understand
 from headway.errors import PlanError, UsageError
 from headway.planner import ScriptLine
 
@@ -27,7 +27,8 @@ def read_script(text: str, *, num_gpus: int) -> ScriptLine:
         num_gpus: of the machine, for lines that leave the number of ranks to it.
     """
     text = f"python {text}" if _is_bare(text) else text
-    launch = understand(_with_real_values(text)).launch
+    expanded = expand(text)
+    launch = understand(text if expanded is None else _with_real_values(expanded)).launch
     entry = launch.entry if launch is not None else None
     if launch is None or entry is None or entry.kind == "command" or entry.name.endswith((".sh", ".bash")):
         raise UsageError("plan/script-unread", line=text)
@@ -55,15 +56,12 @@ def read_script(text: str, *, num_gpus: int) -> ScriptLine:
         has_gpus=num_gpus > 0,
         is_launched=is_launched,
         env=_environment(launch),
-        python=_interpreter(text),
+        python=_interpreter(text.split() if expanded is None else expanded.words),
     )
 
 
-def _with_real_values(text: str) -> str:
+def _with_real_values(found: Expanded) -> str:
     """Return the line with what bash makes of it in this environment, as `headway run` would start it."""
-    found = expand(text)
-    if found is None:
-        return text
     own = {name: value for name, value in found.environ.items() if os.environ.get(name) != value}
     settings = [f"{name}={shlex.quote(value)}" for name, value in own.items() if name not in SHELLS_OWN]
     return " ".join([*settings, shlex.join(found.words)])
@@ -90,10 +88,8 @@ def _count(said: int | str | None, here: int) -> int:
     return int(said) if str(said).isdigit() else max(1, here)
 
 
-def _interpreter(text: str) -> str:
+def _interpreter(words: Sequence[str]) -> str:
     """Return the interpreter the line names by its path; else ours, if torch is in it; else the shell's."""
-    found = expand(text)
-    words = found.words if found is not None else text.split()
     named = next((word for word in words if _PYTHON.fullmatch(word)), None)
     if named is not None:
         return named

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from headway.adopt import Elastic
-from headway.cli.run_shell import find_program
+from headway.adopt.elastic import Elastic
+from headway.adopt.shell.bash import find_program
 
 _ASK_S: Final = 20.0
 _HEAD_BYTES: Final = 4096

@@ -15,10 +15,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from headway.adopt import Elastic, Launch, find_paste, read_elastic, stay_in_front, understand
-from headway.cli.run_clean import is_clean_file, read_clean_file
-from headway.cli.run_shell import SHELLS_OWN, expand, find_program, has_head, needs_bash, quote_for_bash
-from headway.cli.run_torch import Torch, find_torch
+from headway.adopt.elastic import Elastic, read_elastic
+from headway.adopt.exact import stay_in_front
+from headway.adopt.interpreter import Torch, find_torch
+from headway.adopt.record import Launch
+from headway.adopt.reread import is_clean_file, read_clean_file
+from headway.adopt.shell.bash import SHELLS_OWN, expand, find_program, has_head, needs_bash, quote_for_bash
+from headway.adopt.tidy import find_paste
+from headway.adopt.understand import understand
 from headway.errors import UsageError
 from headway.messages import say
 
@@ -40,9 +44,9 @@ class ReadLine:
     argv: tuple[str, ...]
     """What a rank executes, or the whole line under its original launcher."""
     env: dict[str, str]
-    """What the line's program sees beyond our own environment, or otherwise."""
+    """What the line's program sees beyond the environment that was given, or otherwise."""
     unset: tuple[str, ...] = ()
-    """Variables of our own environment that it does not see."""
+    """Variables of that environment that it does not see."""
     launcher: str
     is_native: bool
     why_original: str = ""
@@ -71,6 +75,8 @@ class _Given:
 
     words: tuple[str, ...]
     environ: Mapping[str, str]
+    base: Mapping[str, str]
+    """What a program sees for which the line sets nothing."""
     text: str
     """As typed."""
     is_text: bool = False
@@ -82,45 +88,53 @@ class _Given:
     """The program that a shell would have started, where it is no longer the first word."""
 
 
-def read_line(words: Sequence[str], wanted: str | None = None) -> ReadLine:
-    """Read a line given as words, as one text, as a script's path or a clean file's; `wanted` is `--launcher`.
+def read_line(words: Sequence[str], wanted: str | None = None, environ: Mapping[str, str] | None = None) -> ReadLine:
+    """Read a line given as words, as one text, as a script's path or a clean file's.
+
+    Args:
+        words: the line.
+        wanted: `--launcher`.
+        environ: what the user's shell would start it with; none: this process's own.
 
     Raises:
         UsageError: a native start was asked for and is not possible, or the program is not there.
     """
+    base = os.environ if environ is None else environ
     if len(words) > 1:
-        return _start(_given(words), wanted)
+        return _start(_given(words, base), wanted)
     if is_clean_file(words[0]):
-        return _read_text(read_clean_file(Path(words[0])), wanted, is_typed=False)
+        return _read_text(read_clean_file(Path(words[0])), wanted, base, is_typed=False)
     script = Path(words[0])
     if script.suffix in _SCRIPTS and script.is_file():
         # Without its folder, or without the right to execute it, a shell would refuse; what is meant is plain.
         is_program = "/" in words[0] and os.access(script, os.X_OK) and has_head(script)
         argv = (words[0],) if is_program else ("bash", words[0])
-        given = _Given(words=argv, environ=os.environ, text=words[0])
+        given = _Given(words=argv, environ=base, base=base, text=words[0])
         return _original(given, script.stem, say("run/why-script"), wanted)
-    return _read_text(words[0], wanted)
+    return _read_text(words[0], wanted, base)
 
 
-def _given(words: Sequence[str]) -> _Given:
+def _given(words: Sequence[str], base: Mapping[str, str]) -> _Given:
     """Take `NAME=value` from the front, as `env` does; everything else stays as the user's shell has made it."""
-    environ = dict(os.environ)
+    environ = dict(base)
     rest = list(words)
     while rest and _ASSIGNMENT.match(rest[0]):
         name, _, environ[name] = rest.pop(0).partition("=")
     if not rest:
         raise UsageError("run/no-program", program=words[-1])
-    return _Given(words=tuple(rest), environ=environ, text=shlex.join(words), in_bash=quote_for_bash(rest))
+    text, in_bash = shlex.join(words), quote_for_bash(rest)
+    return _Given(words=tuple(rest), environ=environ, base=base, text=text, in_bash=in_bash)
 
 
-def _read_text(text: str, wanted: str | None, *, is_typed: bool = True) -> ReadLine:
+def _read_text(text: str, wanted: str | None, base: Mapping[str, str], *, is_typed: bool = True) -> ReadLine:
     command, is_behind = stay_in_front(text)
     notes = [say("run/no-background")] if is_behind else []
     pasted = find_paste(text) if is_typed else None
     if pasted is not None:
         notes.append(say("run/pasted-note", **_pasted(text, pasted)))
-    given = _Given(words=("bash", "-c", command), environ=os.environ, text=text, is_text=True, notes=tuple(notes))
-    expanded = expand(command)
+    words = ("bash", "-c", command)
+    given = _Given(words=words, environ=base, base=base, text=text, is_text=True, notes=tuple(notes))
+    expanded = expand(command, base)
     if expanded is None:
         return _original(given, _name_text(text), say("run/why-shell"), wanted)
     plain = replace(given, words=expanded.words, environ=expanded.environ, in_bash=given.words)
@@ -170,7 +184,7 @@ def _through_bash(given: _Given) -> _Given:
     if not given.is_text and environ.get("SHLVL", "").isdecimal():
         # The program must not see that there is one shell more than without us.
         environ = {**environ, "SHLVL": str(int(environ["SHLVL"]) - 1)}
-    return replace(given, words=given.in_bash, environ=os.environ if given.is_text else environ)
+    return replace(given, words=given.in_bash, environ=given.base if given.is_text else environ)
 
 
 def _start_elastic(given: _Given, line: Elastic, name: str, wanted: str | None) -> ReadLine:
@@ -223,8 +237,8 @@ def _common(given: _Given, name: str) -> dict[str, Any]:
     if "_" in environ:  # a shell names there the file that it executes
         first = given.first or given.words[0]
         environ["_"] = shutil.which(first, path=environ.get("PATH")) or first
-    changed = {key: value for key, value in environ.items() if os.environ.get(key) != value}
-    unset = tuple(key for key in os.environ if key not in environ)
+    changed = {key: value for key, value in environ.items() if given.base.get(key) != value}
+    unset = tuple(key for key in given.base if key not in environ)
     return {"text": given.text, "name": name, "env": changed, "unset": unset, "notes": given.notes}
 
 
@@ -247,8 +261,3 @@ def _run_name(launch: Launch | None, words: Sequence[str]) -> str:
     name = launch.entry.name if launch is not None and launch.entry is not None else words[0]
     stem = Path(name).name.removesuffix(".py")
     return re.sub(r"[^A-Za-z0-9.-]+", "-", stem).strip("-.")[:40] or "run"
-
-
-def count_cpus() -> int:
-    """Return the processors this process may use."""
-    return len(os.sched_getaffinity(0))

@@ -8,8 +8,8 @@ from typing import Any, Final, TextIO
 from headway.messages import say
 from headway.planner import Plan
 from headway.telemetry import Beat, best_measure
-from headway.ui.limit import LineLimit
 from headway.ui.output import trusted
+from headway.ui.terminal.limit import LineLimit
 from headway.ui.terminal.progress_line import ProgressLine
 from headway.ui.text import clean_text
 from headway.units import duration, size
@@ -18,7 +18,7 @@ _SHOWN_LINE: Final = 2000
 _ON_HANG: Final = {"wait": "console/hang-wait", "restart": "console/hang-restart", "stop": "console/hang-stop"}
 
 
-class RunConsole:
+class RunScreen:
     """Shows one run. The supervisor calls it from its loop, so it only writes short texts and returns."""
 
     def __init__(self, stream: TextIO, plan: Plan, log: Path | None = None) -> None:

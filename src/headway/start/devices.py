@@ -1,20 +1,33 @@
-"""GPUs for a foreign line: free ones, claimed so that another user's run does not take them a second later."""
+"""GPUs for a run: free ones, claimed so that another run does not take them a second later."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from headway.errors import CheckError, UsageError
 from headway.launch import Claims
-from headway.machine import FirstOf, Gpu, GpuDriver, NvmlDriver, SmiDriver, describe_holders, is_free
+from headway.machine import (
+    FirstOf,
+    Gpu,
+    GpuDriver,
+    MachineReport,
+    NvmlDriver,
+    SmiDriver,
+    apply_visible,
+    describe_holders,
+    is_free,
+)
 from headway.messages import say
 
 _POLL_S: Final = 5.0
 _TELL_S: Final = 60.0
+_VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
+"""What it hides already, a container's or a scheduler's share, is not taken."""
 
 
 def read_gpus(driver: GpuDriver | None = None) -> tuple[Gpu, ...]:
@@ -23,7 +36,9 @@ def read_gpus(driver: GpuDriver | None = None) -> tuple[Gpu, ...]:
     return () if reading is None else reading.gpus
 
 
-def choose_devices(wanted: str, claims: Claims, driver: GpuDriver | None = None) -> tuple[str, ...]:
+def choose_devices(
+    wanted: str, claims: Claims, driver: GpuDriver | None = None, environ: Mapping[str, str] = os.environ
+) -> tuple[str, ...]:
     """Return what `--gpus` names: `0,1` and UUIDs as they are, a number as that many free ones."""
     if not wanted.isdigit():
         names = tuple(name.strip() for name in wanted.split(",") if name.strip())
@@ -31,7 +46,7 @@ def choose_devices(wanted: str, claims: Claims, driver: GpuDriver | None = None)
             if not name.isdigit() and not name.upper().startswith(("GPU-", "MIG-")):
                 raise UsageError("run/bad-gpus", value=name)
         return _claim_named(names, read_gpus(driver), claims)
-    gpus = _visible(read_gpus(driver))
+    gpus = apply_visible(read_gpus(driver), environ.get(_VISIBLE))
     if len(gpus) < int(wanted):
         raise CheckError("run/too-few-gpus", wanted=wanted, here=len(gpus))
     found, holders = _claim_free(int(wanted), gpus, claims)
@@ -45,13 +60,14 @@ def wait_for_devices(
     claims: Claims,
     tell: Callable[[str], None],
     *,
+    environ: Mapping[str, str] = os.environ,
     driver: GpuDriver | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> tuple[str, ...]:
     """Wait until that many GPUs are free, saying once a minute who holds the others."""
     told = -_TELL_S
     while True:
-        gpus = _visible(read_gpus(driver))
+        gpus = apply_visible(read_gpus(driver), environ.get(_VISIBLE))
         if len(gpus) < number:
             raise CheckError("run/too-few-gpus", wanted=number, here=len(gpus))
         found, holders = _claim_free(number, gpus, claims)
@@ -63,19 +79,10 @@ def wait_for_devices(
         sleep(_POLL_S)
 
 
-def _visible(gpus: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
-    """Leave out what the environment has hidden already: a container's or a scheduler's share is not exceeded."""
-    named = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if named is None:
-        return gpus
-    names = [name.strip() for name in named.split(",") if name.strip()]
-    return tuple(gpu for name in names for gpu in gpus if _is_named(gpu, name))
-
-
 def _is_named(gpu: Gpu, name: str) -> bool:
     """Say whether an index or a UUID, which may be shortened as CUDA allows it, means this GPU."""
     if name.isdigit():
-        return gpu.index == int(name)
+        return gpu.physical == int(name)
     return gpu.uuid is not None and gpu.uuid.lower().startswith(name.lower())
 
 
@@ -93,13 +100,13 @@ def _claim_free(number: int, gpus: Sequence[Gpu], claims: Claims) -> tuple[tuple
         if len(taken) == number:
             break
         if not is_free(gpu):
-            held.append(f"{gpu.index}: {describe_holders(gpu)}")
+            held.append(f"{gpu.physical}: {describe_holders(gpu)}")
             continue
         holder = claims.take(_claim_name(gpu))
         if holder is None:
-            taken.append(str(gpu.index))
+            taken.append(str(gpu.physical))
         else:
-            held.append(f"{gpu.index}: {_name_holder(holder)}")
+            held.append(f"{gpu.physical}: {_name_holder(holder)}")
     if len(taken) == number:
         return tuple(sorted(taken, key=int)), ""
     claims.release("gpu-")
@@ -127,6 +134,27 @@ def _thing(name: str, gpus: Sequence[Gpu]) -> str:
     if len(found) != 1:
         raise CheckError("run/no-such-gpu", name=name, here=len(gpus))
     return _claim_name(found[0])
+
+
+def mark_claimed(machine: MachineReport, claims: Claims) -> MachineReport:
+    """Return the machine with the GPUs that other runs have claimed, which may hold no memory there yet."""
+    marked = tuple(_marked(gpu, claims.find_holder(_claim_name(gpu))) for gpu in machine.gpus)
+    return machine if marked == machine.gpus else replace(machine, gpus=marked)
+
+
+def claim_planned(machine: MachineReport, planned: Collection[int], claims: Claims) -> MachineReport | None:
+    """Claim the GPUs of a plan, by the driver's numbers; return the machine as it is now where another was faster."""
+    for gpu in machine.gpus:
+        holder = claims.take(_claim_name(gpu)) if gpu.physical in planned else None
+        if holder is not None:
+            claims.release("gpu-")
+            gpus = tuple(_marked(one, holder) if one == gpu else one for one in machine.gpus)
+            return replace(machine, gpus=gpus)
+    return None
+
+
+def _marked(gpu: Gpu, holder: dict[str, Any] | None) -> Gpu:
+    return gpu if holder is None else replace(gpu, claim=_name_holder(holder))
 
 
 def _claim_name(gpu: Gpu) -> str:

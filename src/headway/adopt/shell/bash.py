@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from headway.adopt import find_command
+from headway.adopt.exact import find_command
 from headway.errors import UsageError
 
 _EXPAND_S: Final = 10.0
@@ -45,27 +45,29 @@ class Expanded:
     """All that the program would see."""
 
 
-def expand(text: str) -> Expanded | None:
+def expand(text: str, environ: Mapping[str, str] | None = None) -> Expanded | None:
     """Return the words and the environment with which bash would start a plain command; None for any other text.
 
     Bash gets the text with a program of ours before the command word, which tells what it was started with: words,
-    defaults, globs, tildes and sums are bash's own, with the real environment, and nothing of the line itself is run.
+    defaults, globs, tildes and sums are bash's own, in the environment that is given (none: ours), and nothing of the
+    line itself is run.
     """
+    environ = os.environ if environ is None else environ
     place = find_command(text)
-    if place is None or os.environ.get("BASH_ENV"):  # that file may define anything, and reading it may do anything
+    if place is None or environ.get("BASH_ENV"):  # that file may define anything, and reading it may do anything
         return None
     told = os.memfd_create("headway-words", 0)
     try:
         teller = shlex.join([sys.executable, "-I", "-S", "-c", _TELL, str(told)])
         asked = f"{text[:place]}{teller} {text[place:]}"
-        if not _ask(asked, told):
+        if not _ask(asked, told, environ):
             return None
         return _read(os.pread(told, os.fstat(told).st_size, 0))
     finally:
         os.close(told)
 
 
-def _ask(asked: str, told: int) -> bool:
+def _ask(asked: str, told: int, environ: Mapping[str, str]) -> bool:
     """Let bash expand; False where it could not, and will say why when it runs the text itself."""
     quiet = subprocess.DEVNULL
     try:
@@ -75,7 +77,7 @@ def _ask(asked: str, told: int) -> bool:
             stdout=quiet,
             stderr=quiet,
             pass_fds=[told],
-            env=dict(os.environ),  # the C library may hold more (readline adds LINES), which nobody has set
+            env=dict(environ),  # the C library may hold more (readline adds LINES), which nobody has set
             timeout=_EXPAND_S,
             check=False,
         )

@@ -1,5 +1,0 @@
-"""`python -m headway.cli`."""
-
-from headway.cli.main import main
-
-main()

@@ -1,0 +1,179 @@
+"""A launch line of the user's own becomes a decision: how many ranks, on which GPUs, in which environment."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, Literal
+
+from headway.adopt import ReadLine
+from headway.errors import UsageError
+from headway.launch import Claims, ForeignLine, Job
+from headway.machine import MachineReport, count_visible, inspect_for_line
+from headway.messages import say
+from headway.start.decide import Decision
+from headway.start.devices import choose_devices, read_gpus, wait_for_devices
+from headway.start.nursery import Tell
+
+_LOOK_S: Final = 0.2
+"""How long the start of a line waits for the look at the machine, which a stuck driver can hold for ever."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineWish:
+    """What is asked for beside the line."""
+
+    gpus: str | None = None
+    """`4` free ones, or `0,1` and UUIDs."""
+    cpus: int | None = None
+    when_free: int | None = None
+    """Wait until that many GPUs are free."""
+    restarts: int | None = None
+    on_hang: Literal["wait", "restart", "stop"] = "wait"
+    hang_after: float = 10.0
+    grace: float = 30.0
+    has_hook: bool = True
+    must_train: bool = True
+    out: Path = Path("runs")
+
+
+def list_notes(read: ReadLine, wish: LineWish) -> list[str]:
+    """Return what the user should know before the line starts."""
+    if read.is_native or not wish.cpus or wish.cpus == 1:
+        return list(read.notes)
+    return [*read.notes, say("run/cpus-original", cpus=wish.cpus, why=read.why_original or read.launcher)]
+
+
+def decide_line(
+    read: ReadLine,
+    wish: LineWish,
+    claims: Claims,
+    tell: Tell,
+    *,
+    base: Mapping[str, str] | None = None,
+    waits: bool = True,
+) -> Decision:
+    """Settle ranks and devices; the machine is looked at, and what is wrong with it only warned about.
+
+    Args:
+        read: the line.
+        wish: what is asked for beside it.
+        claims: takes the GPUs.
+        tell: says who holds the GPUs that are waited for.
+        base: the environment in which the line was read; none: this process's own.
+        waits: wait here for GPUs; otherwise whoever supervises it does.
+    """
+    environ = _environ(read, os.environ if base is None else base)
+    look = _Look(wish.out, read, environ)
+    devices = _devices(wish, claims, environ, tell, waits=waits)
+    world_size = _world_size(read, wish, devices, environ)
+    line = ForeignLine(
+        argv=read.argv,
+        cwd=os.getcwd(),
+        mode="native" if read.is_native else "original",
+        launcher=read.launcher,
+        is_distributed=read.is_native and (read.is_distributed or world_size > 1),
+        has_macros=read.has_macros,
+        run_id=read.run_id,
+        role=read.role or "default",
+        has_hook=wish.has_hook,
+        must_train=wish.must_train,
+        line=read.text,
+    )
+    job = Job(
+        program=line,
+        world_size=world_size,
+        threads=None,
+        devices=devices,
+        restarts=wish.restarts if wish.restarts is not None else read.restarts or 0,
+        grace_s=wish.grace,
+        on_hang=wish.on_hang,
+        hang_s=wish.hang_after,
+        environment=_changes(environ),
+        env_names=tuple(read.set_names),
+    )
+    return Decision(job=job, out=wish.out, name=read.name, machine=look.result())
+
+
+def _environ(read: ReadLine, base: Mapping[str, str]) -> dict[str, str]:
+    """Return all that the line's program sees."""
+    return {name: value for name, value in {**base, **read.env}.items() if name not in read.unset}
+
+
+def _changes(environ: Mapping[str, str]) -> dict[str, str | None]:
+    """Return how an environment differs from ours."""
+    gone: dict[str, str | None] = dict.fromkeys(name for name in os.environ if name not in environ)
+    return gone | {name: value for name, value in environ.items() if os.environ.get(name) != value}
+
+
+def wait_for_job(job: Job, number: int, claims: Claims, tell: Tell) -> Job:
+    """Wait until that many GPUs are free, and return the job on them."""
+    assert job.foreign is not None, "a config's GPUs are its plan's"
+    devices = wait_for_devices(number, claims, tell, environ=_set_over(os.environ, job.environment))
+    return replace(job, devices=devices, world_size=len(devices) if job.foreign.is_distributed else 1)
+
+
+def _set_over(environ: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in {**environ, **changes}.items() if value is not None}
+
+
+class _Look:
+    """Looks at the machine beside the decision, in a thread, for a driver may not answer."""
+
+    def __init__(self, out: Path, read: ReadLine, environ: Mapping[str, str]) -> None:
+        self._found: MachineReport | None = None
+        # A rank of ours is started by the line's own interpreter; what a launcher or a script starts, nobody knows.
+        python = read.argv[0] if read.is_native and "python" in Path(read.argv[0]).name else None
+        self._thread = threading.Thread(target=self._run, args=(out, python, environ), daemon=True)
+        self._thread.start()
+
+    def result(self) -> MachineReport | None:
+        """Return what is known by now."""
+        self._thread.join(_LOOK_S)
+        return self._found
+
+    def _run(self, out: Path, python: str | None, environ: Mapping[str, str]) -> None:
+        try:
+            self._found = inspect_for_line(out, python, environ)
+        except Exception:  # border: a look that fails costs the line nothing
+            self._found = None
+
+
+def _devices(
+    wish: LineWish, claims: Claims, environ: Mapping[str, str], tell: Tell, *, waits: bool
+) -> tuple[str, ...] | None:
+    if wish.gpus and wish.cpus:
+        raise UsageError("run/gpus-or-cpus")
+    if wish.cpus:
+        return ()
+    if wish.when_free:
+        return wait_for_devices(wish.when_free, claims, tell, environ=environ) if waits else None
+    return choose_devices(wish.gpus, claims, environ=environ) if wish.gpus else None
+
+
+def _world_size(read: ReadLine, wish: LineWish, devices: tuple[str, ...] | None, environ: Mapping[str, str]) -> int:
+    """Return the ranks to start: what was asked for here, else what the line says, by torchrun's own rules."""
+    if not read.is_native:
+        return 1
+    if wish.cpus:
+        return wish.cpus
+    if devices is not None:
+        # A plain `python x.py` is one process with all of them (DataParallel); torchrun starts one per GPU.
+        return len(devices) if read.is_distributed else 1
+    if wish.when_free:
+        return wish.when_free if read.is_distributed else 1
+    if isinstance(read.num_ranks, int):
+        return read.num_ranks
+    return 1 if read.num_ranks is None else _counted(read.num_ranks, environ)
+
+
+def _counted(words: str, environ: Mapping[str, str]) -> int:
+    if words.isdigit():
+        return int(words)
+    gpus = count_visible(read_gpus(), environ.get("CUDA_VISIBLE_DEVICES"))
+    if words == "gpu" and not gpus:
+        raise UsageError("run/no-gpus", words=words)
+    return gpus if words in ("gpu", "auto") and gpus else len(os.sched_getaffinity(0))
