@@ -12,7 +12,8 @@ from typing import Final
 
 _BEHIND: Final = re.compile(r"(?<![&|;<>\\])&[ \t\r\n]*\Z")
 _ANOTHER: Final = re.compile(r"(?<![&|;<>\\])&(?![&>])")
-_QUOTED: Final = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
+QUOTED: Final = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
+"""A word between quotes."""
 _ESCAPED: Final = re.compile(r"\$'(?:\\.|[^'\\])*'", re.DOTALL)
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _VARIABLE: Final = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*|[0-9@*#?-])")
@@ -37,7 +38,7 @@ def stay_in_front(text: str) -> tuple[str, bool]:
     if found is None:
         return text, False
     rest = text[: found.start()].rstrip()
-    return (f"{text}\nwait" if _ANOTHER.search(_QUOTED.sub("", rest)) else rest), True
+    return (f"{text}\nwait" if _ANOTHER.search(QUOTED.sub("", rest)) else rest), True
 
 
 def find_command(text: str) -> int | None:

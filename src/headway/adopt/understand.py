@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from headway.adopt.command import Command
-from headway.adopt.exact import find_command
+from headway.adopt.exact import QUOTED, find_command
 from headway.adopt.launchers import TOOLS, is_launcher, is_python, make, recognise
 from headway.adopt.manifest import read_manifest
 from headway.adopt.options import is_placeholder
@@ -76,10 +76,10 @@ def _one_line(text: str) -> str:
     """Return a text that is one line, continued or not; comments round it left out."""
     if find_command(text) is not None:
         return text.strip()
-    lines = [
-        line for line in text.replace("\\\n", "\0").split("\n") if line.strip() and not line.lstrip().startswith("#")
-    ]
-    return lines[0].replace("\0", "\\\n").strip() if len(lines) == 1 else ""
+    # A line end between quotes is a character of an argument.
+    held = QUOTED.sub(lambda found: found[0].replace("\n", "\1"), text.replace("\\\n", "\0"))
+    lines = [line for line in held.split("\n") if line.strip() and not line.lstrip().startswith("#")]
+    return lines[0].replace("\1", "\n").replace("\0", "\\\n").strip() if len(lines) == 1 else ""
 
 
 def _recognise_all(commands: Sequence[Command]) -> list[Launch]:

@@ -22,6 +22,7 @@ _READERS: Final = ("tee", "cat", "grep", "egrep", "sed", "awk", "gawk", "mawk", 
 _LAUNCHERS: Final = re.compile(rb"(?:^|/)torchrun\0|torch[./]distributed[./](?:run|launch)|(?:^|/)accelerate\0launch\0")
 _LOUD: Final = ("timeout",)
 """It sends a signal twice, to its command and to its group; its command is asked itself, and it ends with that."""
+_TRAP, _KILL = re.compile(rb"\btrap\b"), re.compile(rb"\bkill\b")
 _SCRIPT_BYTES: Final = 1 << 18
 SOFT: Final = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP)
 """Words to those who listen; whoever does not would die of them, and is left out."""
@@ -65,6 +66,10 @@ class Process:
             name = signal.Signals(signum).name.removeprefix("SIG").encode()
             return re.search(rb"\btrap\s[^\n]*" + name, self.script) is not None
         return is_caught
+
+    def passes_on(self) -> bool:
+        """Say whether it is a shell whose trap sends signals to what it has started."""
+        return self.name in _SHELLS and _TRAP.search(self.script) is not None and _KILL.search(self.script) is not None
 
     def is_deaf(self, signum: int) -> bool:
         """Say whether the signal does nothing to it."""
@@ -150,7 +155,8 @@ def _is_left_to(
     if (child.own_pid, parent.own_pid) in helpers:
         return True
     if signum == signal.SIGINT and child.group in tops:
-        return False  # a terminal asks nobody
+        # A terminal asks nobody. One behind `&` that the shell's trap asks too would save twice at once.
+        return parent.passes_on() and child.is_deaf(signal.SIGQUIT)
     if signum == signal.SIGHUP and is_launcher(parent):
         return False
     if parent.name in _LOUD or not parent.has_handler(signum):

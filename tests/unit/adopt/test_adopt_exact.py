@@ -153,6 +153,7 @@ def clean(text):
         "torchrun --nnodes=2 --nproc_per_node=8 x.py",
         "python x.py $(date) > log 2>&1",
         "cd sub && python x.py \\\n  --lr 1",
+        "python -u x.py '```sh\npython\n```' ${NOPE:-\"a b\"}",
     ],
 )
 def test_a_clean_file_holds_the_command_where_fields_cannot(text):

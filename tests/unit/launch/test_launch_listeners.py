@@ -65,6 +65,15 @@ def test_a_shell_that_waits_for_a_command_in_front_cannot_pass_anything_on():
     assert listeners(TERM, trapping, behind) == [1]
 
 
+def test_a_save_is_not_torn_by_a_trap_that_passes_ctrl_c_on():
+    passing = process(1, 0, "bash\0x.sh", INT, TERM, script=b"trap 'kill -INT $child' INT\npython train.py & child=$!")
+    behind = process(2, 1, "python\0train.py", INT, TERM, ignores=mask(signal.SIGQUIT))
+    assert listeners(INT, passing, behind) == [1]
+    assert listeners(INT, passing, TRAINER) == [1, 2]  # in front of the shell, whose trap waits for its end
+    silent = process(1, 0, "bash\0x.sh", INT, TERM, script=b"trap 'echo bye' INT\npython train.py & wait")
+    assert listeners(INT, silent, behind) == [1, 2]
+
+
 def test_a_trap_on_exit_is_no_trap_on_everything_it_catches():
     catches = (*(HUP, INT, TERM, USR1), signal.SIGVTALRM, signal.SIGXCPU)
     on_exit = process(1, 0, "bash\0x.sh", *catches, script=b"trap clean EXIT\npython train.py")
