@@ -364,7 +364,8 @@ def walk_rdt(place: Path) -> Day:
               (folder / first / "checkpoint-10").is_dir() and day.says(f"/{first}/"))  # fmt: skip
     code = day.do(
         "python eval_sim/eval_rdt_libero.py --config configs/base.yaml --pretrained checkpoints/"
-        "single_task_scene10_2gpu/checkpoint-19000/ema/model.safetensors --benchmark libero_90 --num_tasks 2 --max_steps 4 --exec_horizon 2 "
+        "single_task_scene10_2gpu/checkpoint-19000/ema/model.safetensors --benchmark libero_90 "
+        "--num_tasks 2 --max_steps 4 --exec_horizon 2 "
         "--record_video --video_output_dir videos/eval"
     )
     values = {name: _best_value(day.place / "runs" / name) for name in day.runs()}
