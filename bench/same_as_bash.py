@@ -34,12 +34,14 @@ from headway.adopt import check, read_line, understand, write_clean
 from headway.errors import HeadwayError
 from headway.launch import Claims
 from headway.launch.foreign.exec import main as become
+from headway.launch.history import History
 from headway.launch.hook import HOOK_SITE
 from headway.launch.job import ranks_environ, write_job
+from headway.launch.outcome import SilentObserver
 from headway.launch.program import RankOrder, Seat
-from headway.launch.supervisor import make_program
+from headway.launch.run import make_program
 from headway.start.decide_line import LineWish, decide_line
-from headway.telemetry import RunDir
+from headway.telemetry import EventLog, RunDir
 from same_as_bash_lines import LAUNCHERS, WRAPPERS, Line, make_lines
 
 PROBE = """#!{python} -IS
@@ -228,7 +230,9 @@ def run_decided(world: World, words: tuple[str, ...]) -> int:
     place.root.mkdir()
     job = decide_line(read, LineWish(grace=1.0, out=world.side), Claims("same-as-bash"), print).job
     write_job(place, job)
-    program = make_program(place, job)
+    log = EventLog(place.events)
+    log.close()
+    program = make_program(place, job, History(log, SilentObserver()))
     seats = [
         Seat(attempt=1, rank=rank, local_rank=rank, world_size=job.world_size, port=29400)
         for rank in range(job.world_size)

@@ -20,7 +20,7 @@ from headway.launch.background import BackgroundWait
 from headway.launch.nursery import Nursery
 from headway.launch.oom_kills import OomCount
 from headway.launch.output import AppendFile, RankOutput, read_ready
-from headway.launch.program import Program, Seat
+from headway.launch.program import Crew, Program, Seat
 from headway.telemetry import RunDir
 
 READ_BYTES: Final = 1 << 18
@@ -131,6 +131,9 @@ class Attempt:
     number: int
     port: int
     ranks: list[RankProcess]
+    seats: tuple[Seat, ...]
+    nursery: int
+    """Pid of the process that forks them and adopts what they leave behind."""
     began: float
     """On the monotonic clock."""
     oom_kills: OomCount
@@ -150,10 +153,6 @@ class Attempt:
     """Why it was killed, when it was for standing still."""
     background: BackgroundWait | None = None
     """After the ranks' good end: processes they have left behind, which are waited for."""
-
-    def seat(self, rank: int) -> Seat:
-        """Return where a rank runs and meets the others."""
-        return Seat(attempt=self.number, rank=rank, local_rank=rank, world_size=len(self.ranks), port=self.port)
 
     def is_over(self) -> bool:
         """Say whether every rank has ended."""
@@ -205,7 +204,9 @@ class OutputTargets:
     """Size at which a log continues in a rotating tail; None: it is kept in full."""
 
 
-def make_attempt(run: RunDir, number: int, world_size: int, targets: OutputTargets, port: int | None = None) -> Attempt:
+def make_attempt(
+    run: RunDir, crew: Crew, number: int, *, nursery: int, targets: OutputTargets, port: int | None
+) -> Attempt:
     """Return an attempt all of whose ranks are still to be ordered, with a port that it alone has ever used.
 
     A foreign program opens its port itself: `port` is one that was chosen for it.
@@ -213,17 +214,21 @@ def make_attempt(run: RunDir, number: int, world_size: int, targets: OutputTarge
     listener = None
     if port is None:
         # Bound now and handed over open: no other process can take the port between choice and use.
-        listener = socket.create_server(("127.0.0.1", 0), backlog=max(128, world_size))
+        listener = socket.create_server(("127.0.0.1", 0), backlog=max(128, crew.world_size))
         port = int(listener.getsockname()[1])
+    seats = crew.seats(number, port)
     ranks = []
-    for rank in range(world_size):
-        own = AppendFile(run.stdout(rank), targets.on_gap, targets.log_bytes)
-        ranks.append(RankProcess(rank, RankOutput(rank, own, targets.merged, targets.on_lines, targets.on_bar)))
+    for seat in seats:
+        own = AppendFile(run.stdout(seat.rank), targets.on_gap, targets.log_bytes)
+        output = RankOutput(seat.rank, own, targets.merged, targets.on_lines, targets.on_bar)
+        ranks.append(RankProcess(seat.rank, output))
     began = time.monotonic()
     return Attempt(
         number=number,
         port=port,
         ranks=ranks,
+        seats=seats,
+        nursery=nursery,
         began=began,
         oom_kills=OomCount(began),
         listener=listener,
@@ -240,7 +245,7 @@ def send_orders(program: Program, attempt: Attempt, nursery: Nursery) -> None:
         process = attempt.unsent[0]
         files = process.open()
         sent = (*files, attempt.listener.fileno()) if process.rank == 0 and attempt.listener is not None else files
-        order = program.order(attempt.seat(process.rank))
+        order = program.order(attempt.seats[process.rank])
         order = replace(order, call={**order.call, "store_key": attempt.store_key})
         try:
             nursery.fork(order, sent)

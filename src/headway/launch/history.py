@@ -17,16 +17,23 @@ _SHOWN_LINES: Final = 400
 """Most lines of one reading (256 KiB) that are shown."""
 
 
-class Telling:
+class History:
     """Writes the history and feeds the screen; a screen that breaks is left, the run goes on."""
 
     def __init__(self, events: EventLog, observer: Observer) -> None:
         self._events, self._observer = events, observer
         self._best: dict[str, Any] | None = None
+        self._warned: set[object] = set()
 
     def emit(self, kind: str, **facts: object) -> None:
         """Write an event and show it."""
+        if kind == "warning":
+            self._warned.add(facts.get("code"))
         self._show(lambda: self._observer.event(self._events.append(kind, **facts)))
+
+    def has_warned(self, code: str) -> bool:
+        """Say whether a warning was given before."""
+        return code in self._warned
 
     def rank_event(self, event: dict[str, Any]) -> None:
         """Write an event a rank has reported, under our own number and clock."""

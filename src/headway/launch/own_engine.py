@@ -1,20 +1,34 @@
-"""A rank of our own engine: what it is started with."""
+"""A rank of our own engine: it writes a heartbeat, reports its errors, and saves when it is asked."""
 
 from __future__ import annotations
 
+import signal
+import time
+
+from headway.diagnosis import Hang
+from headway.launch.attempt import Attempt, RankProcess
+from headway.launch.foreign.hangs import StoppedWatch
+from headway.launch.history import History
 from headway.launch.job import Job
 from headway.launch.program import RankOrder, Seat
+from headway.launch.restarts import RestartBudget, StallWatch
+from headway.launch.verdict import Scene, Stop, Verdict, judge
 from headway.messages import language
-from headway.telemetry import RunDir
+from headway.telemetry import Beat, RunDir, read_beat
 
 
 class OwnEngine:
-    """Ranks that train a recipe, report to the supervisor and save when asked."""
+    """Ranks that train a recipe."""
 
     log_bytes = None
+    is_stopping = False
 
-    def __init__(self, run: RunDir, job: Job) -> None:
-        self._run, self._job = run, job
+    def __init__(self, run: RunDir, job: Job, history: History) -> None:
+        self._run, self._job, self._history = run, job, history
+        self._stopped, self._stall = StoppedWatch(job), StallWatch()
+
+    def begin(self, attempt: int) -> None:
+        """Rank 0 is handed a listening socket; heartbeats carry the number of their attempt."""
 
     def order(self, seat: Seat) -> RankOrder:
         """Return what the rank in this seat is started with."""
@@ -25,6 +39,59 @@ class OwnEngine:
             # Indexes are the driver's (PCI order), so CUDA must count the same way.
             env |= {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(self._job.devices)}
         return RankOrder(call=rank_call(self._run, seat), env=env)
+
+    def lines(self, rank: int, lines: list[bytes]) -> None:
+        """Lines tell nothing that the heartbeat does not."""
+
+    def beats(self, attempt: Attempt) -> list[Beat | None]:
+        """Return every rank's heartbeat."""
+        beats = [read_beat(self._run.heartbeat(rank.rank)) for rank in attempt.ranks]
+        return [beat if beat is not None and beat.attempt == attempt.number else None for beat in beats]
+
+    def look(self, attempt: Attempt, beats: list[Beat | None]) -> Hang | None:
+        """Return ranks that a signal has stopped; warn of heartbeats that do not move."""
+        quiet_s = self._stall.look(beats, time.monotonic_ns())
+        if quiet_s is not None:
+            self._history.emit("warning", code="launch/quiet", facts={"seconds": round(quiet_s)})
+        return self._stopped.look(attempt, beats)
+
+    def hear_end(self, rank: RankProcess, attempt: Attempt) -> None:
+        """Its reports have said everything."""
+
+    def ask_to_stop(self, attempt: Attempt, stop: Stop) -> None:
+        """Every rank knows SIGTERM, whatever was sent to us: it saves at the end of the step."""
+        attempt.signal(signal.SIGTERM)
+
+    def remind(self, attempt: Attempt, now: float) -> None:
+        """Every rank was asked itself."""
+
+    def ask_to_save(self, attempt: Attempt, signum: int) -> None:
+        """Ask rank 0: one rank's wish is all ranks' wish at the end of the step."""
+        attempt.ranks[0].ask(signal.SIGUSR1)
+        self._history.emit("save_requested", why=signal.Signals(signum).name)
+
+    def waits(self, attempt: Attempt, stop: Stop | None, now: float) -> bool:
+        """What a rank leaves behind is a loader or a helper of ours, which has nothing left to do."""
+        return False
+
+    def judge(self, scene: Scene) -> Verdict:
+        """Decide by what the ranks have reported."""
+        return judge(scene, is_hang_transient=self._job.on_hang == "restart")
+
+    def make_budget(self, committed: int | None) -> RestartBudget:
+        """Return a budget of restarts in a row that gain nothing: a resumed run loses nothing by more of them."""
+        return RestartBudget(self._job.restarts, committed)
+
+    def wait_s(self, budget: RestartBudget) -> float:
+        """Start again at once."""
+        return 0.0
+
+    def why_stopped(self, *, has_begun: bool) -> str:
+        """Return the message code for a stop while no rank lives."""
+        return "launch/stopped-now" if has_begun else "launch/interrupted-early"
+
+    def close(self) -> None:
+        """Nothing is held."""
 
 
 def rank_call(run: RunDir, seat: Seat) -> dict[str, object]:

@@ -8,11 +8,14 @@ from contextlib import contextmanager, nullcontext
 from typing import Final
 
 from headway.errors import UsageError
-from headway.launch.history import Telling
-from headway.launch.job import Job, read_job
+from headway.launch.foreign.line import LineProgram
+from headway.launch.history import History
+from headway.launch.job import ForeignLine, Job, read_job
 from headway.launch.lease import Lease
 from headway.launch.nursery import Nursery
 from headway.launch.outcome import Observer, Outcome
+from headway.launch.own_engine import OwnEngine
+from headway.launch.program import Alone, Program
 from headway.launch.signals import SignalInbox
 from headway.launch.supervisor import Supervisor
 from headway.process import adopt_orphans
@@ -56,15 +59,31 @@ def launch_run(
         # Should the nursery be killed, what its ranks had started comes to us and not to init.
         adopt_orphans()
         try:
-            tell = Telling(log, observer)
-            supervisor = Supervisor(run, job, tell=tell, nursery=nursery, lease=lease, inbox=inbox)
+            history = History(log, observer)
+            supervisor = Supervisor(
+                run,
+                job,
+                program=make_program(run, job, history),
+                crew=Alone(job.world_size),
+                history=history,
+                nursery=nursery,
+                lease=lease,
+                inbox=inbox,
+            )
             supervisor.keeps_nursery = keeps_nursery
-            return _supervise(supervisor, tell, lease)
+            return _supervise(supervisor, history, lease)
         finally:
             adopt_orphans(False)
             if events is None:
                 log.close()
             lease.release()
+
+
+def make_program(run: RunDir, job: Job, history: History) -> Program:
+    """Return what the ranks of a job are."""
+    if isinstance(job.program, ForeignLine):
+        return LineProgram(run, job, job.program, history)
+    return OwnEngine(run, job, history)
 
 
 @contextmanager
@@ -83,11 +102,11 @@ def _room_for(job: Job) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def _supervise(supervisor: Supervisor, tell: Telling, lease: Lease) -> Outcome:
+def _supervise(supervisor: Supervisor, history: History, lease: Lease) -> Outcome:
     try:
         if lease.took_over is not None:
             facts = {"pid": lease.took_over.get("pid"), "host": lease.took_over.get("host")}
-            tell.emit("warning", code="launch/lease-taken-over", facts=facts)
+            history.emit("warning", code="launch/lease-taken-over", facts=facts)
         outcome = supervisor.supervise()
     except OSError as err:
         # A disk that is read-only or gone, no descriptors left: of the machine, and no bug; what is committed stays.
@@ -95,11 +114,11 @@ def _supervise(supervisor: Supervisor, tell: Telling, lease: Lease) -> Outcome:
         outcome = supervisor.give_up("launch/system-refused", {"why": why})
     except BaseException as err:
         supervisor.close()
-        tell.emit(
+        history.emit(
             "run_ended", state="failed", exit_code=1, steps=0, best=None, why="launch/bug", facts={"text": repr(err)}
         )
         raise
     # The history says "ended" only once every process of the run is gone.
     supervisor.close()
-    tell.run_ended(outcome)
+    history.run_ended(outcome)
     return outcome

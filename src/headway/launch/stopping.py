@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from headway.launch.attempt import Attempt
+from headway.launch.background import name_processes
+from headway.launch.history import History
 from headway.launch.listeners import Tree, choose_polite, find_listeners, is_reader, read_processes
 from headway.process import descendants, send_signal, without_cleaners
 
@@ -94,6 +96,16 @@ def pass_on(attempt: Attempt, nursery: int, signum: int, run_root: Path) -> int:
     tops = list(dict.fromkeys([*(rank.pid for rank in attempt.ranks if rank.pid in tree), *orphans]))
     found = find_listeners(tree, tops, signum, read_helpers(run_root))
     return sum(send_signal(pid, signum) for pid in found)
+
+
+def name_other_users(nursery: int, history: History) -> None:
+    """Say once which processes are not ours to signal, as those of sudo are."""
+    if history.has_warned("launch/other-user"):
+        return
+    others = read_processes([pid for pid in descendants(nursery) if not send_signal(pid, 0)])
+    if others:
+        facts = {"processes": name_processes(others), "pids": " ".join(map(str, sorted(others)))}
+        history.emit("warning", code="launch/other-user", facts=facts)
 
 
 def read_helpers(run_root: Path) -> set[tuple[int, int]]:

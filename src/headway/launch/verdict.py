@@ -62,6 +62,18 @@ class Reach:
     """Step of the newest committed checkpoint."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """All that is known when every rank of an attempt has ended."""
+
+    attempt: Attempt
+    reach: Reach
+    stop: Stop | None
+    budget: RestartBudget
+    found: Diagnosis | None = None
+    """A cause that is no rank's own."""
+
+
 def read_reach(attempt: Attempt, beats: Sequence[Beat | None], committed: int | None) -> Reach:
     """Return how far the ranks have come: by their last word, or by their heartbeat where that is further."""
     told = [int((rank.finished or {}).get("step") or 0) for rank in attempt.ranks]
@@ -82,10 +94,11 @@ def add_signal(before: Stop | None, signum: int, now: float) -> Stop | None:
     return replace(before, is_now=True)
 
 
-def judge(
-    attempt: Attempt, reach: Reach, *, stop: Stop | None, budget: RestartBudget, found: Diagnosis | None = None
-) -> Verdict:
-    """Decide what follows an attempt all of whose ranks have ended; `found` is a cause that is no rank's own."""
+def judge(scene: Scene, *, is_hang_transient: bool = False) -> Verdict:
+    """Decide what follows an attempt all of whose ranks have ended."""
+    attempt, reach, stop, budget, found = scene.attempt, scene.reach, scene.stop, scene.budget, scene.found
+    if attempt.hang is not None and found is None:
+        found = explain_hang(attempt.hang, is_transient=is_hang_transient)
     failures = own_failures(attempt)
     if stop is not None and (not failures or find_first(failures)[1].is_transient):
         return _judge_stop(attempt, reach, stop)
@@ -114,6 +127,61 @@ def explain_nursery(ended: ExitStatus, output: str) -> Diagnosis | None:
     if found.kind not in ("killed", "crashed"):
         return found
     return Diagnosis(kind="nursery-died", code="diagnose/nursery-died", facts=found.facts, is_transient=True)
+
+
+def judge_import(traceback: str, python: str, *, number: int, steps: int) -> Verdict:
+    """The ranks' interpreter cannot be used: nothing was started, and nothing is tried again."""
+    code = "launch/no-headway" if "No module named 'headway'" in traceback else "launch/import-failed"
+    facts = {"python": python, "text": traceback.rstrip().rpartition("\n")[2]}
+    incident = Incident(
+        attempt=number,
+        rank=None,
+        step=steps,
+        diagnosis=Diagnosis(kind="import-error", code=code, facts=facts, is_transient=False),
+        status=ExitStatus(),
+        traceback=traceback.rstrip(),
+        action="stop",
+    )
+    return Verdict(how="failed", state="failed", exit_code=5, why=code, facts=facts, incident=incident)
+
+
+def judge_nursery(
+    ended: ExitStatus, output: str, *, number: int, reach: tuple[int, int | None], budget: RestartBudget
+) -> Verdict | None:
+    """Decide what follows a nursery that died while it imported; None: what it imports is at fault.
+
+    Args:
+        ended: how it died.
+        output: what it had printed.
+        number: of the attempt that was to begin.
+        reach: steps of the run, and the step of its newest checkpoint.
+        budget: of restarts.
+    """
+    diagnosis = explain_nursery(ended, output)
+    if diagnosis is None:
+        return None
+    can_restart = budget.spend(*reach) and diagnosis.is_transient
+    incident = Incident(
+        attempt=number,
+        rank=None,
+        step=reach[0],
+        diagnosis=diagnosis,
+        status=ended,
+        traceback=output.rstrip(),
+        action="restart" if can_restart else "stop",
+    )
+    if can_restart:
+        return Verdict(how="failed", state=None, incident=incident)
+    is_spent = diagnosis.is_transient and budget.limit
+    is_for_good = is_spent or diagnosis.kind == "illegal-instruction"
+    return Verdict(
+        how="failed",
+        state="failed",
+        exit_code=93 if is_for_good else 5,
+        why="launch/no-progress" if is_spent else "launch/failed",
+        facts={"restarts": budget.wasted, "rank": "n/a", "step": reach[0]},
+        incident=incident,
+    )
 
 
 def _judge_finished(attempt: Attempt, reach: Reach) -> Verdict:

@@ -9,9 +9,11 @@ import pytest
 
 from headway.errors import HeadwayError
 from headway.launch import ForeignLine, Job, Training, read_job, write_job
-from headway.launch.program import Seat
-from headway.launch.supervisor import make_program
-from headway.telemetry import RunDir, run_state
+from headway.launch.history import History
+from headway.launch.outcome import SilentObserver
+from headway.launch.program import Program, Seat
+from headway.launch.run import make_program
+from headway.telemetry import EventLog, RunDir, run_state
 
 LINE = ForeignLine(argv=("python", "x.py", "--password", "canary"), cwd="/", is_distributed=True, run_id="r")
 TRAINING = Training(recipe="tiny", task="tasks.tiny", config={"seed": 1}, plan={"world_size": 2})
@@ -20,6 +22,12 @@ TRAINING = Training(recipe="tiny", task="tasks.tiny", config={"seed": 1}, plan={
 def job(program: Training | ForeignLine, **facts) -> Job:
     usual = {"world_size": 2, "threads": 3, "devices": ("0", "GPU-1"), "restarts": 4, "grace_s": 5.5}
     return Job(program=program, **{**usual, **facts})
+
+
+def program(place: Path, wanted: Job) -> Program:
+    log = EventLog(place / "events.jsonl")
+    log.close()
+    return make_program(RunDir(place), wanted, History(log, SilentObserver()))
 
 
 def seat(rank: int, attempt: int = 2) -> Seat:
@@ -40,7 +48,7 @@ def test_a_line_is_written_without_secrets_values_or_a_plan(tmp_path: Path) -> N
     assert {"plan", "config", "recipe", "task"}.isdisjoint(json.loads(text))
     read = read_job(RunDir(tmp_path))
     assert (read.env_names, read.devices, read.environment) == (("TOKEN",), None, {})
-    assert read.foreign is not None and read.foreign.argv[:2] == ("python", "x.py")
+    assert isinstance(read.program, ForeignLine) and read.program.argv[:2] == ("python", "x.py")
 
 
 def test_a_training_of_an_earlier_version_is_read(tmp_path: Path) -> None:
@@ -69,7 +77,7 @@ def test_a_line_of_an_earlier_version_is_read(tmp_path: Path) -> None:
     read = read_job(RunDir(tmp_path))
     assert (read.world_size, read.devices, read.on_hang, read.hang_s) == (8, ("7",), "restart", 60.0)
     assert (read.restarts, read.grace_s) == (2, 1.0)
-    assert read.foreign is not None and read.foreign.is_distributed and read.foreign.run_id == "r"
+    assert isinstance(read.program, ForeignLine) and read.program.is_distributed and read.program.run_id == "r"
 
 
 @pytest.mark.parametrize("text", ["{}", '{"launch": {}}', '{"launch": 3, "recipe": "x"}', '{"kind": "foreign"}'])
@@ -85,7 +93,7 @@ def test_screens_know_the_ranks_of_a_line(tmp_path: Path) -> None:
 
 
 def test_a_rank_of_our_own_is_told_its_seat_threads_and_devices(tmp_path: Path) -> None:
-    order = make_program(RunDir(tmp_path), job(TRAINING)).order(seat(1))
+    order = program(tmp_path, job(TRAINING)).order(seat(1))
     assert order.env == {
         "RANK": "1",
         "LOCAL_RANK": "1",
@@ -102,7 +110,7 @@ def test_a_rank_of_our_own_is_told_its_seat_threads_and_devices(tmp_path: Path) 
 
 def test_a_rank_of_a_line_is_told_what_torchrun_would_say(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    order = make_program(RunDir(tmp_path), job(LINE)).order(seat(1))
+    order = program(tmp_path, job(LINE)).order(seat(1))
     told = {name: order.env[name] for name in ("RANK", "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS")}
     assert told == {"RANK": "1", "TORCHELASTIC_RESTART_COUNT": "1", "TORCHELASTIC_MAX_RESTARTS": "4"}
     assert order.env["OMP_NUM_THREADS"] == "1" and order.env["TORCHELASTIC_RUN_ID"] == "r"
@@ -113,5 +121,5 @@ def test_a_rank_of_a_line_is_told_what_torchrun_would_say(tmp_path: Path, monkey
 def test_what_the_line_sets_for_its_ranks_counts_and_not_what_the_supervisor_has(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("PYTHONPATH", "/supervisor")
     line = job(LINE, environment={"OMP_NUM_THREADS": "8", "PYTHONPATH": None})
-    order = make_program(RunDir(tmp_path), line).order(seat(0))
+    order = program(tmp_path, line).order(seat(0))
     assert "OMP_NUM_THREADS" not in order.env and "/supervisor" not in order.env["PYTHONPATH"]

@@ -9,7 +9,7 @@ from headway.diagnosis import ExitStatus
 from headway.launch import Incident, Outcome
 from headway.launch.oom_kills import OomCount, count_oom_kills
 from headway.launch.restarts import RestartBudget, StallWatch
-from headway.launch.verdict import Reach, Stop, add_signal, explain_nursery, judge
+from headway.launch.verdict import Reach, Scene, Stop, add_signal, explain_nursery, judge
 from headway.telemetry import Beat
 from headway.ui.terminal.failure import failure_text
 
@@ -29,9 +29,9 @@ def rank(number, *, code=None, signum=None, finished=None, error=None, failed_at
 
 
 def verdict(*ranks, stop=None, restarts=3, steps=9, committed=None):
-    attempt = SimpleNamespace(number=1, ranks=list(ranks))
+    attempt = SimpleNamespace(number=1, ranks=list(ranks), hang=None)
     reach = Reach(steps=steps, rank_steps=(steps,) * len(ranks), committed=committed)
-    return judge(attempt, reach, stop=stop, budget=RestartBudget(restarts, committed))
+    return judge(Scene(attempt=attempt, reach=reach, stop=stop, budget=RestartBudget(restarts, committed)))
 
 
 def python_error(text="x"):

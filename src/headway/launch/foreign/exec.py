@@ -9,7 +9,7 @@ from string import Template
 from typing import Any, NoReturn
 
 from headway.launch.foreign.line import COERCED, has_given
-from headway.launch.job import read_job
+from headway.launch.job import ForeignLine, read_job
 from headway.telemetry import RunDir
 
 _NOT_OURS = ("TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_ERROR_FILE", "HEADWAY_HOOK_CLAIMED")
@@ -36,8 +36,8 @@ def _program(job: dict[str, Any]) -> tuple[list[str], str, bool]:
     """Return the words, the folder and whether `${local_rank}` means a number; a long line is in the job file."""
     if "argv" in job:
         return list(job["argv"]), job["cwd"], job["has_macros"]
-    line = read_job(RunDir(Path(job["run_dir"]))).foreign
-    assert line is not None
+    line = read_job(RunDir(Path(job["run_dir"]))).program
+    assert isinstance(line, ForeignLine)
     words = dict(enumerate(line.argv)) | {int(at): word for at, word in job["hidden"].items()}
     return list(words.values()), line.cwd, line.has_macros
 

@@ -13,9 +13,9 @@ from typing import Final
 
 from headway.diagnosis import Hang, RankView, judge_hang
 from headway.launch.attempt import Attempt
+from headway.launch.foreign.watch import LineWatch
 from headway.launch.hook import Flight, HookPage, ask_for_flight, ask_for_stacks, read_dump, read_flight
-from headway.launch.job import Job
-from headway.launch.watching import ForeignWatch
+from headway.launch.job import ForeignLine, Job
 from headway.process import descendants
 from headway.telemetry import PHASES, Beat, RunDir, read_beat
 
@@ -44,9 +44,8 @@ Mark = tuple[object, ...]
 class HangWatch:
     """Looks twice a second; a silence is told once."""
 
-    def __init__(self, run: RunDir, job: Job, watch: ForeignWatch) -> None:
-        assert job.foreign is not None
-        self._job, self._foreign, self._watch, self._run = job, job.foreign, watch, run
+    def __init__(self, run: RunDir, job: Job, line: ForeignLine, watch: LineWatch) -> None:
+        self._job, self._line, self._watch, self._run = job, line, watch, run
         self._next_look = 0.0
         self._asked_at: float | None = None
         self._told: float | None = None
@@ -88,11 +87,11 @@ class HangWatch:
 
     def _ranks(self, attempt: Attempt) -> dict[int, int]:
         """Return the pid of every rank that can be seen; 0: it has ended well."""
-        if not self._foreign.makes_ranks:
+        if not self._line.makes_ranks:
             return {rank.rank: 0 if rank.has_finished() else rank.pid for rank in attempt.ranks}
         pages = {rank: self._watch.page(rank) for rank in self._run.ranks()}
         seen = {rank: page.pid for rank, page in pages.items() if page is not None and _state(page.pid) is not None}
-        return seen if seen or self._foreign.mode == "original" else {rank.rank: rank.pid for rank in attempt.ranks}
+        return seen if seen or self._line.mode == "original" else {rank.rank: rank.pid for rank in attempt.ranks}
 
     def _see(self, ranks: dict[int, int], now: float) -> None:
         for rank, pid in ranks.items():

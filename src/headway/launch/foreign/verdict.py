@@ -11,12 +11,12 @@ from headway.diagnosis import Diagnosis, ExitStatus, classify, find_last_words, 
 from headway.launch.attempt import Attempt, RankProcess
 from headway.launch.background import name_processes
 from headway.launch.blame import make_incident, own_failures
+from headway.launch.foreign.watch import LineWatch
 from headway.launch.hook import read_error
-from headway.launch.job import Job
+from headway.launch.job import ForeignLine, Job
 from headway.launch.outcome import Incident
 from headway.launch.restarts import RestartBudget
-from headway.launch.verdict import Reach, Stop, Verdict, explain_hang
-from headway.launch.watching import ForeignWatch
+from headway.launch.verdict import Reach, Scene, Verdict, explain_hang
 from headway.messages import find_text
 from headway.telemetry import RunDir, read_beat
 
@@ -25,14 +25,24 @@ _WORDS_BYTES: Final = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
-    """All that is left of an attempt."""
+class LineScene:
+    """All that is left of an attempt of a foreign line."""
 
     run: RunDir
     job: Job
-    attempt: Attempt
-    reach: Reach
-    watch: ForeignWatch
+    line: ForeignLine
+    watch: LineWatch
+    scene: Scene
+
+    @property
+    def attempt(self) -> Attempt:
+        """The attempt."""
+        return self.scene.attempt
+
+    @property
+    def reach(self) -> Reach:
+        """How far it has come."""
+        return self.scene.reach
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +55,10 @@ class _Cause:
     step: int | None = None
 
 
-def judge_foreign(scene: Scene, *, stop: Stop | None, budget: RestartBudget, found: Diagnosis | None = None) -> Verdict:
+def judge_line(scene: LineScene) -> Verdict:
     """Decide what follows an attempt all of whose ranks have ended."""
     attempt, step = scene.attempt, scene.reach.steps
+    stop, budget, found = scene.scene.stop, scene.scene.budget, scene.scene.found
     if attempt.hang is not None:
         return _judge_hang(scene, budget)
     failures = own_failures(attempt)
@@ -74,8 +85,7 @@ def judge_foreign(scene: Scene, *, stop: Stop | None, budget: RestartBudget, fou
     return _judge_cause(scene, cause, budget, is_worth_it=can_restart)
 
 
-def _judge_finished(scene: Scene) -> Verdict:
-    assert scene.job.foreign is not None
+def _judge_finished(scene: LineScene) -> Verdict:
     background = scene.attempt.background
     if background is not None and background.cut:
         facts = {"processes": name_processes(background.cut)}
@@ -83,13 +93,13 @@ def _judge_finished(scene: Scene) -> Verdict:
         return _fail_finished(scene, cut)
     pages = [page for rank in _seen_ranks(scene) if (page := scene.watch.page(rank)) is not None]
     has_made_one = any(page.optimizers for page in pages)
-    if not (scene.job.foreign.must_train and has_made_one and scene.reach.steps == 0):
+    if not (scene.line.must_train and has_made_one and scene.reach.steps == 0):
         return Verdict(how="done", state="done", why="launch/done")
     no_step = Diagnosis(kind="no-step", code="diagnose/foreign-no-step", is_transient=False)
     return _fail_finished(scene, no_step)
 
 
-def _fail_finished(scene: Scene, diagnosis: Diagnosis) -> Verdict:
+def _fail_finished(scene: LineScene, diagnosis: Diagnosis) -> Verdict:
     """Call a run failed whose ranks all ended with exit code 0."""
     steps = scene.reach.steps
     incident = make_incident(scene.attempt, scene.attempt.ranks[0], diagnosis, step=steps, action="stop")
@@ -103,7 +113,7 @@ def _fail_finished(scene: Scene, diagnosis: Diagnosis) -> Verdict:
     )
 
 
-def _judge_hang(scene: Scene, budget: RestartBudget) -> Verdict:
+def _judge_hang(scene: LineScene, budget: RestartBudget) -> Verdict:
     hang = scene.attempt.hang
     assert hang is not None
     diagnosis = explain_hang(hang, is_transient=scene.job.on_hang == "restart")
@@ -116,7 +126,7 @@ def _judge_hang(scene: Scene, budget: RestartBudget) -> Verdict:
 
 
 def _judge_cause(
-    scene: Scene, cause: _Cause, budget: RestartBudget, *, is_worth_it: bool, exit_code: int | None = None
+    scene: LineScene, cause: _Cause, budget: RestartBudget, *, is_worth_it: bool, exit_code: int | None = None
 ) -> Verdict:
     is_preempted = cause.diagnosis.kind == "preempted"
     can_restart = budget.spend(scene.reach.steps, scene.reach.committed, is_preempted=is_preempted) and is_worth_it
@@ -130,7 +140,7 @@ def _judge_cause(
     return Verdict(how="failed", state="failed", exit_code=code, why=why, facts=facts, incident=incident)
 
 
-def _make_incident(scene: Scene, cause: _Cause, can_restart: bool) -> Incident:
+def _make_incident(scene: LineScene, cause: _Cause, can_restart: bool) -> Incident:
     step = scene.reach.rank_steps[cause.process.rank] if cause.step is None else cause.step
     action = "restart" if can_restart else "stop"
     diagnosis = _in_foreign_words(cause.diagnosis)
@@ -151,9 +161,8 @@ def _in_foreign_words(diagnosis: Diagnosis) -> Diagnosis:
     return replace(diagnosis, code=code)
 
 
-def _find_cause(scene: Scene, failures: list[RankProcess]) -> _Cause:
-    assert scene.job.foreign is not None
-    if scene.job.foreign.makes_ranks and (told := _find_told(scene)) is not None:
+def _find_cause(scene: LineScene, failures: list[RankProcess]) -> _Cause:
+    if scene.line.makes_ranks and (told := _find_told(scene)) is not None:
         return told
     found = [(rank, _classify(rank)) for rank in failures if not _has_left(scene, rank)]
     if not found:
@@ -173,7 +182,7 @@ def _find_cause(scene: Scene, failures: list[RankProcess]) -> _Cause:
     return _Cause(process=first, rank=_shown_rank(scene, first), diagnosis=diagnosis)
 
 
-def _has_left(scene: Scene, rank: RankProcess) -> bool:
+def _has_left(scene: LineScene, rank: RankProcess) -> bool:
     """Say whether the rank's Python had ended in good order, and it crashed, or we killed it, on its way out.
 
     That happens to a rank that leaves while others still talk to it: it is the cause, but its crash is not.
@@ -186,7 +195,7 @@ def _has_left(scene: Scene, rank: RankProcess) -> bool:
     return beat is not None and beat.attempt == scene.attempt.number and beat.phase == "ended"
 
 
-def _left_at(scene: Scene, rank: RankProcess) -> float:
+def _left_at(scene: LineScene, rank: RankProcess) -> float:
     """Return when a rank left without a failure of its own; infinite: it did not."""
     if rank.ended_at is not None:
         return rank.ended_at
@@ -194,14 +203,14 @@ def _left_at(scene: Scene, rank: RankProcess) -> float:
     return beat.monotonic_ns / 1e9 if beat is not None else math.inf
 
 
-def _find_changed(scene: Scene) -> RankProcess | None:
+def _find_changed(scene: LineScene) -> RankProcess | None:
     """Return the one rank whose last collective had a size it had never had before."""
     pages = [(rank, scene.watch.page(rank.rank)) for rank in scene.attempt.ranks]
     changed = [rank for rank, page in pages if page is not None and page.numel != page.numel_before]
     return changed[0] if len(changed) == 1 else None
 
 
-def _find_told(scene: Scene) -> _Cause | None:
+def _find_told(scene: LineScene) -> _Cause | None:
     """Return the first exception that a hooked rank has kept: the original launcher hides which one was first."""
     told = [
         (rank, error) for rank in scene.run.ranks() if (error := read_error(scene.run.rank(rank), scene.attempt.number))
@@ -233,15 +242,13 @@ def _classify(rank: RankProcess) -> Diagnosis:
     return classify(report, status, tail if status.signal else tail[-_WORDS_BYTES:])
 
 
-def _seen_ranks(scene: Scene) -> list[int]:
-    assert scene.job.foreign is not None
-    is_native = scene.job.foreign.mode == "native"
+def _seen_ranks(scene: LineScene) -> list[int]:
+    is_native = scene.line.mode == "native"
     return [rank.rank for rank in scene.attempt.ranks] if is_native else scene.run.ranks()
 
 
-def _shown_rank(scene: Scene, rank: RankProcess) -> int | None:
-    assert scene.job.foreign is not None
-    return rank.rank if scene.job.foreign.mode == "native" else None
+def _shown_rank(scene: LineScene, rank: RankProcess) -> int | None:
+    return rank.rank if scene.line.mode == "native" else None
 
 
 def _own_exit_code(rank: RankProcess) -> int:

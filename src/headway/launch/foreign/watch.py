@@ -1,4 +1,4 @@
-"""What is seen of ranks while they run: our own write a heartbeat, foreign ones print lines and carry the hook."""
+"""What is seen of foreign ranks while they run: steps and losses from their lines, phase and steps from the hook."""
 
 from __future__ import annotations
 
@@ -6,58 +6,17 @@ import math
 import os
 import time
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from headway.launch.attempt import Attempt
 from headway.launch.foreign.printed import Progress, ProgressReader
 from headway.launch.hook import HookPage, parse_page
-from headway.telemetry import Beat, MetricsWriter, RunDir, parse_beat, read_beat
+from headway.telemetry import Beat, MetricsWriter, RunDir, parse_beat
 
 _LINES_A_TICK: Final = 500
 """Lines of one rank looked at between two ticks; of a flood only its beginning."""
 _FLUSH_S: Final = 1.0
 _PAGE_BYTES: Final = 4096
-
-
-class Watch(Protocol):
-    """Answers one question: how far are the ranks?"""
-
-    def begin(self, attempt: int) -> None:
-        """Forget the attempt before."""
-        ...
-
-    def lines(self, rank: int, lines: list[bytes]) -> None:
-        """Take what a rank has printed."""
-        ...
-
-    def beats(self, attempt: Attempt) -> list[Beat | None]:
-        """Return where every rank is; None: no word yet in this attempt."""
-        ...
-
-    def close(self) -> None:
-        """Write what is still to be written."""
-        ...
-
-
-class HeartbeatWatch:
-    """Ranks of our own engine: all of it stands in their heartbeats."""
-
-    def __init__(self, run: RunDir) -> None:
-        self._run = run
-
-    def begin(self, attempt: int) -> None:
-        """Heartbeats carry the number of their attempt."""
-
-    def lines(self, rank: int, lines: list[bytes]) -> None:
-        """Lines tell nothing that the heartbeat does not."""
-
-    def beats(self, attempt: Attempt) -> list[Beat | None]:
-        """Return every rank's heartbeat."""
-        beats = [read_beat(self._run.heartbeat(rank.rank)) for rank in attempt.ranks]
-        return [beat if beat is not None and beat.attempt == attempt.number else None for beat in beats]
-
-    def close(self) -> None:
-        """Nothing is held."""
 
 
 @dataclass(slots=True)
@@ -73,8 +32,8 @@ class _Seen:
     last_t: float = 0.0
 
 
-class ForeignWatch:
-    """Foreign ranks: steps and losses from their lines, phase and steps from the hook."""
+class LineWatch:
+    """Answers one question: how far are the ranks?"""
 
     def __init__(self, run: RunDir) -> None:
         self._run = run
