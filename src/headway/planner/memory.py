@@ -24,11 +24,6 @@ Verdict = Literal["fits", "tight", "will-not-fit"]
 
 FRAGMENTATION = 1.06
 """Reserved over allocated (measured rows with steps of one shape: 1.02 to 1.10)."""
-VARIED_FIXED, VARIED_LENGTHS = 1.02, 2.0
-"""The same where samples have many lengths: of what stays, and of what grows with the tokens. Blocks that fit one
-length do not fit a longer one, and are kept (PyTorch 2.1, published: 1.6 to 3.3)."""
-MOVING = ("activations", "logits-and-loss")
-"""Holders that grow with the tokens."""
 CONTEXT_BYTES = 0.6e9
 """What a process takes before its first tensor: context, kernels, cuBLAS and cuDNN handles."""
 COMMUNICATION_BYTES = 0.4e9
@@ -40,6 +35,25 @@ TIGHT = 0.92
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """Reserved over allocated, by what kind of tensor holds it.
+
+    The caching allocator gives every tensor of some gigabytes a segment of its own, and does not join segments: logits
+    in 16 bits, in fp32, shifted and as gradients leave segments behind that no other of them fits into. What stays from
+    step to step, and the many equal tensors of blocks, fit almost without a gap.
+    """
+
+    fixed: float = FRAGMENTATION
+    activations: float = FRAGMENTATION
+    logits: float = FRAGMENTATION
+
+    def reserve(self, parts: Mapping[str, float]) -> float:
+        """Return the bytes the allocator holds for these tensors."""
+        own = {"activations": self.activations, "logits-and-loss": self.logits}
+        return sum(size * own.get(name, self.fixed) for name, size in parts.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryForecast:
     """Who holds one rank's memory at its peak."""
 
@@ -48,11 +62,10 @@ class MemoryForecast:
     moment: str
     """When the peak is: `load`, `backward` (its start), `step` (the optimizer's) or `validation`."""
     ranks: int = 1
-    fragments: float = FRAGMENTATION
-    """Reserved over allocated."""
+    spread: Spread = Spread()
     context_bytes: float = CONTEXT_BYTES
-    varied: bool = False
-    """Whether samples have many lengths."""
+    others: tuple[Mapping[str, float], ...] = ()
+    """Holders at the step's other moments, of which one can leave more segments behind than the peak."""
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -63,10 +76,7 @@ class MemoryForecast:
     @property
     def reserved_bytes(self) -> float:
         """What the caching allocator holds."""
-        if not self.varied:
-            return self.allocated_bytes * self.fragments
-        moving = sum(self.parts.get(name, 0.0) for name in MOVING)
-        return (self.allocated_bytes - moving) * VARIED_FIXED + moving * VARIED_LENGTHS
+        return max(self.spread.reserve(parts) for parts in (self.parts, *self.others))
 
     @property
     def used_bytes(self) -> float:
@@ -108,7 +118,8 @@ def weigh_decoder(shape: Decoder, work: Work, *, params: int | None = None, rank
         )
         for kept in _kept(shape, work, logits)
     ]
-    return max(moments, key=lambda one: one.allocated_bytes)
+    peak = max(moments, key=lambda one: one.allocated_bytes)
+    return replace(peak, others=tuple(parts for one in moments for parts in (one.parts, *one.others)))
 
 
 def _kept(shape: Decoder, work: Work, logits: float) -> Iterator[dict[str, float]]:
@@ -123,6 +134,8 @@ def _kept(shape: Decoder, work: Work, logits: float) -> Iterator[dict[str, float
         return
     # A recomputed block stands beside the gradients of its widest part.
     again = block + backward_bytes(shape, work) * work.tokens
+    if work.keeps_stream:
+        again += shape.hidden * work.compute_bytes * work.tokens * blocks
     if work.holds_logits:
         yield {"activations": kept + again, "logits-and-loss": logits}
     elif work.adapter is None and not work.logit_copies and work.logit_tokens is None:
@@ -163,25 +176,27 @@ def peak_of(
         "communication-buffers": work.bucket_params * work.grad_bytes,
         "optimizer-state": states,
         "moving-average": trained * work.average_bytes / work.shard_states,
-        "gathered-weights": gathered,
         "workspace": WORKSPACE_BYTES,
     }
+    # ZeRO-3 lets go of its live weights when others need the room; FSDP shards every block again behind its backward.
+    whole = {"gathered-weights": gathered}
     casts = {"weights-in-compute-type": weights / work.weight_bytes * work.compute_bytes} if work.cast_weights else {}
     stay = grads + buckets if work.accumulation > 1 or buckets else 0.0
-    backward = {**always, **casts, "gradients": 0.0 if work.step_in_backward else stay, **kept}
+    if work.host_grads:
+        grads = stay = 0.0
+    backward = {**always, **whole, **casts, "gradients": 0.0 if work.step_in_backward else stay, **kept}
     step = {
         **always,
+        **(whole if work.live_params is not None else {}),
         "gradients": 0.0 if work.step_in_backward else grads + buckets,
         "temporaries": 0.0
         if work.step_in_backward or work.host_states
         else min(stated, work.step_params or stated) * work.step_bytes,
     }
-    at_step = sum(step.values()) > sum(backward.values())
-    parts = step if at_step else backward
+    moments = sorted((("step", step), ("backward", backward)), key=lambda one: -sum(one[1].values()))
+    (moment, parts), (_, other) = moments
     return MemoryForecast(
-        parts={name: size for name, size in parts.items() if size},
-        moment="step" if at_step else "backward",
-        ranks=ranks,
+        parts={name: size for name, size in parts.items() if size}, moment=moment, ranks=ranks, others=(other,)
     )
 
 
@@ -263,7 +278,8 @@ def _kept_blocks(shape: Decoder, work: Work, block: float, blocks: float) -> flo
         return stream * blocks
     # Selective (torchtitan's "op"): attention's own and every second matrix product stay.
     one = work.compute_bytes * work.tokens
-    products = (shape.q_width * 2 + shape.kv_width + shape.hidden * 2 + shape.ffn * 1) * one
+    whole = shape.hidden * 2 / (work.tensor if work.sequence_parallel else 1)
+    products = ((shape.q_width * 2 + shape.kv_width + shape.ffn) / work.tensor + whole) * one
     return (products + stream) * blocks + block
 
 

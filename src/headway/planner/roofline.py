@@ -139,11 +139,13 @@ ATTENTION = {
     "ampere": 0.75,
     "consumer": 0.95,
     "hopper": 0.55,
-    "blackwell": 0.35,
+    "blackwell": 0.5,
     "cdna": 0.5,
     "ascend": 0.6,
 }
 """Share of the products' rate that flash attention reaches with endless rows and heads, forward and backward."""
+NEW_ATTENTION = {"hopper": 0.82, "blackwell": 0.8}
+"""The same of kernels written for these cards (flash attention 3 and 4)."""
 PLAIN_ATTENTION = {"hopper": 0.25}
 PLAIN = 0.4
 """The same, at every length, of kernels that leave a card's new units idle or write the attention matrix out."""
@@ -164,8 +166,13 @@ _TRACED_WIDTH = 1280
 """Width that stands for all products of a traced model, whose layers differ."""
 LAUNCH_S = 10e-6
 """One kernel from the host."""
-KERNELS, ADAPTER_KERNELS = 110, 30
-"""Kernels of one block, and of one linear's adapter, forward and backward, eager; a third of it when compiled."""
+KERNELS, ADAPTER_KERNELS, PACKED_KERNELS = 110, 30, 20
+"""Kernels of one block, of one linear's adapter, and to unpack one 4-bit linear, forward and backward, eager; a third of
+it when compiled."""
+ZERO3_HOST_S = 4.5e-3
+"""Time of ZeRO-3's hooks on the host for one block in one pass (published steps of short rows: 3.6 to 6 ms)."""
+HOST_GB_S = 150.0
+"""Rate at which a machine's processors update an optimizer state that lives on the host."""
 AGAIN = {"none": 0.0, "selective": 0.25, "full": 1.0, "offload": 1.0}
 """Share of a forward pass that is done a second time."""
 ADAPTER_CAST, ADAPTER_PLAIN = (14.0, 16.0), (7.0, 9.0)
@@ -249,7 +256,9 @@ def attention_rate(shape: Decoder, work: Work, card: Card, number: Number) -> fl
     if work.older_attention or not work.flash:
         return rate * PLAIN_ATTENTION.get(card.generation, PLAIN)
     length, head = work.attended or work.seq_len, shape.q_width / shape.heads
-    share = max(ATTENTION[card.generation], 0.0 if card.is_power_limited else UNLIMITED_ATTENTION)
+    usual = ATTENTION[card.generation]
+    share = NEW_ATTENTION.get(card.generation, usual) if work.newer_attention else usual
+    share = max(share, 0.0 if card.is_power_limited else UNLIMITED_ATTENTION)
     return rate * share * length / (length + HALF_LENGTH) * head / (head + HALF_HEAD)
 
 
@@ -287,7 +296,7 @@ def time_decoder(
         card,
         math_s=product_s,
         traffic_s=traffic_s,
-        launch_s=kernels * LAUNCH_S,
+        launch_s=kernels * LAUNCH_S + (shape.layers * (2 + again) * ZERO3_HOST_S if work.live_params else 0.0),
         weights=weights,
         trained=trained,
         ranks=ranks,
@@ -317,7 +326,10 @@ def _moved(shape: Decoder, work: Work, predicted: float) -> float:
 
 
 def _adapter_kernels(work: Work) -> float:
-    return ADAPTER_KERNELS * len(work.adapter.inputs) if work.adapter is not None else 0.0
+    if work.adapter is None:
+        return 0.0
+    packed = PACKED_KERNELS * 7 if work.frozen_bytes is not None else 0.0
+    return ADAPTER_KERNELS * len(work.adapter.inputs) + packed
 
 
 def _exchange(shape: Decoder, work: Work, card: Card) -> float:
@@ -334,6 +346,8 @@ def _exchange(shape: Decoder, work: Work, card: Card) -> float:
 
 def time_convnet(tape: Tape, work: Work, card: Card, *, ranks: int = 1, number: Number = "half") -> SpeedForecast:
     """Return the time of one optimizer step of the network on a tape."""
+    if number == "fp32" and card.tflops_tf32:
+        number = "tf32"  # PyTorch lets cuDNN use it for convolutions unless it is told not to
     flops = 3.0 * tape.flops * work.micro_batch
     moved = TRAFFIC_CONV * tape.kept * work.micro_batch * work.compute_bytes
     return _finish(
@@ -416,6 +430,9 @@ def _finish(
     math_s, traffic_s, launch_s = math_s * slower, traffic_s * slower, launch_s * slower
     bytes_updated = trained * (2 * work.weight_bytes + work.grad_bytes + 2 * (work.state_bytes + work.master_bytes))
     update = bytes_updated / max(work.shard_states, work.shard_weights) / (card.bandwidth_gb_s * 1e9 * BANDWIDTH)
+    if work.host_states:
+        on_host = bytes_updated / max(work.shard_states, work.shard_weights) * min(ranks, NODE)
+        update = on_host / (HOST_GB_S * 1e9)
     talk, hidden_each = _talk(work, card, weights, trained, ranks)
     backward = max(math_s + traffic_s, launch_s) * (1.0 if hidden_each else 2 / 3) * OVERLAP
     exposed = max(0.0, talk - backward) * (steps if hidden_each else 1) + 0.03 * talk

@@ -100,6 +100,8 @@ class Work:
     """Norms and the residual stream are cut over the tensor ranks as well."""
     keeps_gathered: bool = False
     """Linears keep the whole sequence they gathered, not their own part of it (DTensor; Megatron gathers again)."""
+    keeps_stream: bool = False
+    """Backward keeps one more stream of every block while it recomputes them."""
     recompute: Recompute = "none"
     compiled: bool = False
     loss: Loss = "whole"
@@ -117,6 +119,8 @@ class Work:
     """Attention without a matrix of lengths squared."""
     dropout: bool = False
     """What attention and MLP add to the stream goes through a dropout, whose masks are kept."""
+    newer_attention: bool = False
+    """Its kernels were written for this generation of cards (flash attention 3 on Hopper, 4 on Blackwell)."""
     older_attention: bool = False
     """Its kernels were written for the generation of cards before (flash attention 2 on Hopper)."""
     fused_kernels: bool = False
@@ -125,6 +129,8 @@ class Work:
     """Each gradient is used and freed as it appears."""
     host_states: bool = False
     """Optimizer state lives on the host."""
+    host_grads: bool = False
+    """Gradients go to the host as they appear."""
 
     @property
     def tokens(self) -> int:

@@ -67,6 +67,21 @@ class NamedForecast:
         """Whether it fits."""
         return self.memory.judge(self.device_bytes)
 
+    @property
+    def used_bytes(self) -> float:
+        """What the driver would show.
+
+        The caching allocator gives free segments back before it fails, so it holds no more than the card has, unless
+        the tensors alone are more.
+        """
+        least = self.memory.least_bytes
+        return self.memory.used_bytes if least > self.device_bytes else min(self.memory.used_bytes, self.device_bytes)
+
+    @property
+    def reserved_bytes(self) -> float:
+        """What the caching allocator would hold on this card."""
+        return self.memory.reserved_bytes - (self.memory.used_bytes - self.used_bytes)
+
     def to_json(self) -> dict[str, Any]:
         """Return the forecast as `--json` prints it."""
         speed = self.speed
@@ -81,10 +96,10 @@ class NamedForecast:
             "device": self.device,
             "verdict": self.verdict,
             "least_bytes": round(self.memory.least_bytes),
-            "used_bytes": round(self.memory.used_bytes),
+            "used_bytes": round(self.used_bytes),
             "device_bytes": round(self.device_bytes),
             "allocated_bytes": round(self.memory.allocated_bytes),
-            "reserved_bytes": round(self.memory.reserved_bytes),
+            "reserved_bytes": round(self.reserved_bytes),
             "parts": {name: round(held) for name, held in self.memory.parts.items() if held},
             "moment": self.memory.moment,
             "step_s": speed.step_s if speed else None,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from headway.planner.memory import MemoryForecast
+from headway.planner.memory import MemoryForecast, Spread
 from headway.planner.models.decoder import Decoder, count_lora
 from headway.planner.step import Adapter, Loss, Work
 
@@ -60,11 +60,14 @@ class Settings:
     compile: bool = False
     loss: Literal["auto", "whole", "chunked", "fused", "cut"] = "auto"
     """How logits become a loss: all in fp32, in chunks, compiled, or never together (Liger, cut cross entropy)."""
-    attention: Literal["flash", "eager"] = "flash"
-    """Without or with a matrix of the sequence's length squared."""
+    attention: Literal["flash", "flash3", "eager"] = "flash"
+    """Without a matrix of the sequence's length squared, by kernels written for this generation of cards (flash
+    attention 3 on Hopper, 4 on Blackwell), or with the matrix."""
     lengths: Literal["equal", "varied"] = "equal"
     """Whether every step has samples of one length, or the allocator meets many."""
-    stack: Literal["auto", "torch", "hf", "torchtune", "unsloth", "litgpt"] = "auto"
+    offload: Literal["none", "optimizer"] = "none"
+    """What lives on the host: DeepSpeed's optimizer state and gradients (ZeRO-Offload)."""
+    stack: Literal["auto", "torch", "hf", "axolotl", "torchtune", "unsloth", "litgpt"] = "auto"
     """Whose code computes: a plain PyTorch loop (for full training), transformers with PEFT and bitsandbytes (for LoRA
     and QLoRA), or one that keeps less."""
 
@@ -74,6 +77,11 @@ class Settings:
         if self.stack != "auto":
             return self.stack
         return "torch" if self.method == "full" else "hf"
+
+    @property
+    def is_transformers(self) -> bool:
+        """Whether transformers' models and Trainer compute."""
+        return self.codebase in ("hf", "axolotl")
 
     @property
     def is_16bit_whole(self) -> bool:
@@ -91,21 +99,33 @@ class Settings:
         return self.strategy.startswith("zero")
 
 
-HF_FRAGMENTATION, ZERO3_FRAGMENTATION = 1.1, 1.22
-"""Reserved over allocated in transformers' loop, and under DeepSpeed's ZeRO-3, whose gathered layers of all sizes come
-and go between shards that stay (published: 1.08 to 1.3)."""
-HF_CONTEXT_BYTES = 1.0e9
+HF_SPREAD = Spread(fixed=1.06, activations=1.1, logits=1.2)
+"""Reserved over allocated in transformers' loop (slopes of fms-acceleration's table, which has both)."""
+HF_FUSED_LOGITS = 1.9
+"""The same of logits under a fused cross entropy, which needs less of them while 16-bit and fp32 ones still pass."""
+VARIED_SPREAD = Spread(fixed=1.02, activations=1.12, logits=2.8)
+"""The same where samples have many lengths: a segment that fitted one length does not fit a longer one, and is kept."""
+HF_FSDP_SPREAD = Spread(fixed=1.15, activations=1.15, logits=1.2)
+"""The same under FSDP, which gathers and reduces in streams of its own: the others cannot use their segments."""
+ZERO3_FIXED = 1.2
+"""The same under DeepSpeed's ZeRO-3, whose gathered layers of all sizes come and go between shards that stay."""
+HF_CONTEXT_BYTES = 1.1e9
 """What the driver shows beside the allocator's in a process with transformers, bitsandbytes and flash attention."""
 
 
 def weigh_outside(settings: Settings, forecast: MemoryForecast) -> MemoryForecast:
     """Return the forecast with what the stack's allocator and libraries take beside the tensors."""
-    varied = settings.lengths == "varied"
-    if settings.codebase == "hf":
-        forecast = replace(forecast, fragments=HF_FRAGMENTATION, context_bytes=HF_CONTEXT_BYTES)
+    spread = forecast.spread
+    if settings.is_transformers:
+        spread = HF_FSDP_SPREAD if settings.strategy == "fsdp" else HF_SPREAD
+        forecast = replace(forecast, context_bytes=HF_CONTEXT_BYTES)
+        if settings.loss == "fused":
+            spread = replace(spread, logits=HF_FUSED_LOGITS)
+    if settings.lengths == "varied":
+        spread = VARIED_SPREAD
     if settings.strategy == "zero3":
-        forecast = replace(forecast, fragments=ZERO3_FRAGMENTATION)
-    return replace(forecast, varied=varied)
+        spread = replace(spread, fixed=ZERO3_FIXED)
+    return replace(forecast, spread=spread)
 
 
 def describe_step(
@@ -120,7 +140,8 @@ def describe_step(
         compute_bytes=4.0 if settings.precision == "fp32" else 2.0,
         recompute="offload" if settings.codebase == "unsloth" and settings.recompute == "full" else settings.recompute,
         compiled=settings.compile,
-        flash=settings.attention == "flash",
+        flash=settings.attention != "eager",
+        newer_attention=settings.attention == "flash3",
         tensor=settings.tensor,
         sequence_parallel=settings.tensor > 1,
         keeps_gathered=settings.tensor > 1,
@@ -147,7 +168,7 @@ def _formats(settings: Settings) -> dict[str, Any]:
     narrow = pure or (settings.is_deepspeed and settings.is_mixed)
     # PEFT and Unsloth keep adapters in fp32 beside a 16-bit model; torchtune and litgpt in the model's type.
     own = (
-        4.0 if (settings.codebase in ("torch", "hf", "unsloth") or not pure) and not _casts_adapters(settings) else 2.0
+        4.0 if (settings.codebase in ("torch", "hf", "axolotl", "unsloth") or not pure) and not _casts_adapters(settings) else 2.0
     )
     is_autocast = settings.strategy == "ddp" and (whole or (settings.frozen == "fp32" and settings.method == "lora"))
     states = _STATES[settings.optimizer]
@@ -162,9 +183,19 @@ def _formats(settings: Settings) -> dict[str, Any]:
         # Under autocast a sum of an fp32 stream and a 16-bit branch is fp32. DeepSpeed and FSDP cast the weights
         # themselves, embeddings too, so the stream is in 16 bits from its start.
         "stream_bytes": 4.0 if settings.is_mixed and is_autocast else None,
+        # fms-acceleration's table: the slope of LoRA under FSDP is one stream of all blocks above that on one GPU,
+        # with and without logits. Its cause inside FSDP is not established.
+        "keeps_stream": settings.is_mixed and _is_sharded_peft(settings),
         "cast_weights": settings.is_mixed and is_autocast and (whole or settings.recompute == "none"),
-        "fused_kernels": settings.codebase == "unsloth",
+        # Liger's switch in transformers brings its norms, rotary and gated MLP with its linear cross entropy.
+        "fused_kernels": settings.codebase == "unsloth" or (settings.codebase == "hf" and settings.loss == "cut"),
     }
+
+
+def _is_sharded_peft(settings: Settings) -> bool:
+    """Say whether fp32 adapters stand beside frozen weights of 16 bits under FSDP; fp32 ones are cast with them."""
+    is_peft = settings.is_transformers and settings.method != "full" and settings.frozen == "auto"
+    return is_peft and settings.strategy == "fsdp"
 
 
 def _is_wide(settings: Settings) -> bool:
@@ -187,6 +218,8 @@ def _layout(settings: Settings, ranks: int) -> dict[str, Any]:
     cut = {"zero1": (1, 1, data), "zero2": (1, data, data), "zero3": (data,) * 3, "fsdp": (data,) * 3}
     weights, gradients, states = cut.get(settings.strategy, (1, 1, 1))
     out: dict[str, Any] = {"shard_weights": weights, "shard_grads": gradients, "shard_states": states}
+    if settings.offload == "optimizer":
+        out |= {"host_states": True, "host_grads": True}
     if settings.is_deepspeed:
         out["bucket_params"] = _ZERO_BUCKET
         if settings.is_mixed:
@@ -194,7 +227,7 @@ def _layout(settings: Settings, ranks: int) -> dict[str, Any]:
         if settings.strategy == "zero3":
             out |= {"live_params": _ZERO_LIVE, "step_params": _ZERO_GROUP}
         return out
-    if settings.optimizer == "adamw" and settings.codebase in ("torch", "hf", "unsloth"):
+    if settings.optimizer == "adamw" and settings.codebase in ("torch", "hf", "axolotl", "unsloth"):
         # torch.optim's foreach loop writes the root of all second moments out at once.
         out["step_bytes"] = 2.0 if settings.is_16bit_whole and settings.method == "full" else 4.0
     if settings.strategy == "ddp" and ranks > 1:
@@ -211,11 +244,11 @@ def _loss(settings: Settings) -> dict[str, Any]:
         loss = settings.loss
     # A transformers model returns its logits, in fp32, and shifts a copy of them by a token: they live beside what the
     # loss makes of them, and the copy's gradient is as long again (slopes of three published tables: 18 bytes a logit).
-    copies = 6.0 if settings.codebase == "hf" and loss == "whole" else 0.0
-    if copies and _upcasts(settings):
+    copies = {"whole": 6.0, "fused": 5.0}.get(loss, 0.0) if settings.is_transformers else 0.0
+    if loss == "whole" and _upcasts(settings):
         copies = 4.0  # the head is in fp32, so its output never was in 16 bits
     # The Trainer autocasts even where every weight is in 16 bits.
-    is_plain = settings.is_16bit_whole and settings.codebase != "hf"
+    is_plain = settings.is_16bit_whole and not settings.is_transformers
     out = {"loss": loss, "logit_copies": copies, "narrow_loss": settings.is_deepspeed or is_plain}
     if settings.codebase == "unsloth" and loss != "cut":
         # Before it cut the cross entropy (November 2024), Unsloth's model returned its logits, and the loop held them.
@@ -227,10 +260,10 @@ def _upcasts(settings: Settings) -> bool:
     """Say whether PEFT's `prepare_model_for_kbit_training` has cast what is not packed to fp32.
 
     That is embeddings, norms, and so the residual stream. `precision=bf16-pure` leaves them as they are, and DeepSpeed
-    casts them back.
+    and FSDP cast them back.
     """
     is_packed = settings.method == "qlora" and settings.codebase == "hf"
-    return is_packed and settings.precision != "bf16-pure" and not settings.is_deepspeed
+    return is_packed and settings.precision != "bf16-pure" and settings.strategy == "ddp"
 
 
 def _frozen(settings: Settings) -> dict[str, Any]:
