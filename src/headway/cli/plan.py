@@ -17,10 +17,11 @@ from headway.errors import PlanError, UsageError
 from headway.machine import MachineReport, find_machine, has_bf16, wished_devices
 from headway.messages import say
 from headway.planner import Model, Plan, fit_preset, foresee_script, look_ahead, make_plan, study_model
-from headway.planner.models.public import find_named, foresee_named, largest_batch, read_settings
+from headway.planner.models.public import find_named, foresee_named, largest_batch, list_models, read_settings
 from headway.start.source import load_words
 from headway.ui.console_safe import make_console
-from headway.ui.terminal.forecast import refuse_model, refuse_script, show_model, show_script
+from headway.ui.terminal.cards import list_cards, show_cards
+from headway.ui.terminal.forecast import refuse_model, refuse_script, show_model, show_names, show_script
 from headway.ui.terminal.machine import show_notes
 from headway.ui.terminal.plan import show_holders, show_plan, show_variants
 
@@ -52,6 +53,9 @@ def plan(
     as_json: bool,
 ) -> None:
     """See the message `plan/help`."""
+    if wanted == "list":
+        _list_cards(as_json=as_json)
+        return
     if model_name is not None:
         if script is not None:
             raise UsageError("plan/model-and-script")
@@ -109,8 +113,22 @@ def _probe_first(loaded: LoadedConfig, machine: MachineReport, plan: Plan) -> No
         probe_plan(question, start_nursery=lambda: probe_nursery(loaded, tell), watcher=screen)
 
 
+def _list_cards(*, as_json: bool) -> None:
+    """Print the cards of `--on`."""
+    if as_json:
+        echo_json({"schema": "plan-cards/1", "cards": list_cards()}, indent=2)
+    else:
+        show_cards(make_console())
+
+
 def _plan_model(name: str, words: Sequence[str], *, record: Path | None, wanted: str | None, as_json: bool) -> None:
     """Print what the model's step takes and gives, and what a single change would; refuse what does not fit."""
+    if name == "list":
+        if as_json:
+            echo_json({"schema": "plan-models/1", "models": list_models()}, indent=2)
+        else:
+            show_names(list_models(), make_console())
+        return
     model = find_named(name)
     settings = read_settings(words, model)
     machine = find_machine(Path(), record=record, wanted=wanted)
@@ -123,6 +141,9 @@ def _plan_model(name: str, words: Sequence[str], *, record: Path | None, wanted:
     if old is not None and settings.precision.startswith("bf16"):
         facts = {"gpu": old.name or "GPU", "command": _with_fp16(name, words, record, wanted)}
         show_notes([("warn", "plan/model-bf16-emulated", facts)], make_console(stderr=True))
+    if not model.is_vision and model.positions is not None and settings.seq > model.positions:
+        facts = {"name": name, "most": str(model.positions), "seq": str(settings.seq)}
+        show_notes([("warn", "plan/model-positions", facts)], make_console(stderr=True))
     if as_json:
         echo_json({**found.to_json(), "largest_batch": largest_batch(found, machine)}, indent=2)
     else:

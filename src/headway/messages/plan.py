@@ -120,6 +120,12 @@ TEXTS: dict[str, Text] = {
         en_hint="it is one of: {choices}",
         zh_hint="可用的取值：{choices}",
     ),
+    "plan/model-positions": Text(
+        en="{name} has a table of {most} positions, but seq={seq} asks for more; it cannot be trained so as published",
+        zh="{name} 的位置表只有 {most} 个位置，而 seq={seq} 超出了它；按公开的结构无法这样训练",
+        en_hint="seq={most}  # or a model with rotary positions",
+        zh_hint="seq={most}  # 或换用旋转位置编码的模型",
+    ),
     "plan/model-needs-gpu": Text(
         en="there is no GPU here to plan {name} for",
         zh="本机没有 GPU，无法规划 {name}",
@@ -331,6 +337,23 @@ TEXTS: dict[str, Text] = {
     "plan/value-memory-fits": Text(en="{used} of {have}: fits", zh="{used} / {have}：放得下"),
     "plan/value-memory-tight": Text(en="{used} of {have}: tight", zh="{used} / {have}：紧张"),
     "plan/value-memory-will-not-fit": Text(en="{used} of {have}: will not fit", zh="{used} / {have}：放不下"),
+    "plan/value-other-total": Text(
+        en="{memory}; total batch {now}, not {before}", zh="{memory}；总批大小为 {now}，而不是 {before}"
+    ),
+    "plan/cards-list-title": Text(
+        en="cards of --on, and the TFLOPS of 16-bit products", zh="--on 可用的卡，及 16 位矩阵乘的 TFLOPS"
+    ),
+    "plan/column-name": Text(en="write", zh="写法"),
+    "plan/column-room": Text(en="memory", zh="显存"),
+    "plan/column-sheet": Text(en="data sheet", zh="标称"),
+    "plan/column-measured": Text(en="measured", zh="实测"),
+    "plan/column-source": Text(en="source", zh="来源"),
+    "plan/value-assumed": Text(
+        en="no public measurement; {rate} is assumed, as cards of its generation were measured",
+        zh="没有公开的实测；按同代卡的实测比例假定为 {rate}",
+    ),
+    "plan/value-same-chip": Text(en="{source}, measured on {other}", zh="{source}，在 {other} 上实测"),
+    "plan/value-batch-tight": Text(en="{num} (tight)", zh="{num}（紧张）"),
     "plan/value-memory-share": Text(en="{used}: {name}, below {share}", zh="{used}：{name}，不超过 {share}"),
     "plan/value-rate": Text(en="{rate} samples/s", zh="{rate} 样本/秒"),
     "plan/value-rate-tokens": Text(en="{rate} samples/s, {tokens} tokens/s", zh="{rate} 样本/秒，{tokens} token/秒"),

@@ -167,8 +167,11 @@ _TRACED_WIDTH = 1280
 LAUNCH_S = 10e-6
 """One kernel from the host."""
 KERNELS, ADAPTER_KERNELS, PACKED_KERNELS = 110, 30, 20
-"""Kernels of one block, of one linear's adapter, and to unpack one 4-bit linear, forward and backward, eager; a third of
-it when compiled."""
+"""Kernels of one block, of one linear's adapter, and to unpack one 4-bit linear, forward and backward, eager; a third
+of it when compiled."""
+HOST_STEP_S, HOST_PASS_S = 2e-3, 3e-3
+"""Least time of a step, and of each of its micro-batches, however small the model: Python, the loader, some hundred
+launches and the optimizer's loop."""
 ZERO3_HOST_S = 4.5e-3
 """Time of ZeRO-3's hooks on the host for one block in one pass (published steps of short rows: 3.6 to 6 ms)."""
 HOST_GB_S = 150.0
@@ -209,11 +212,13 @@ class SpeedForecast:
     model_flops: float
     """Of one step on one rank, without recomputation."""
     peak_flops: float
+    floor_s: float = 0.0
+    """Time of the host, below which no step comes."""
 
     @property
     def step_s(self) -> float:
         """Seconds of a step."""
-        return max(self.math_s + self.traffic_s, self.launch_s) + self.update_s + self.exposed_s
+        return max(max(self.math_s + self.traffic_s, self.launch_s) + self.update_s + self.exposed_s, self.floor_s)
 
     @property
     def samples_s(self) -> float:
@@ -446,6 +451,7 @@ def _finish(
         samples=work.micro_batch * steps * max(1, ranks // (work.tensor * work.pipeline)),
         model_flops=model_flops * steps,
         peak_flops=peak,
+        floor_s=HOST_STEP_S + HOST_PASS_S * steps,
     )
 
 

@@ -160,8 +160,9 @@ CHOICES = {
     "strategy": ["ddp", "zero1", "zero2", "zero3", "fsdp"],
     "loss": ["auto", "whole", "chunked", "fused", "cut"],
     "lengths": ["equal", "varied"],
-    "attention": ["flash", "eager"],
-    "stack": ["auto", "torch", "hf", "torchtune", "unsloth", "litgpt"],
+    "attention": ["flash", "flash3", "eager"],
+    "offload": ["none", "optimizer"],
+    "stack": ["auto", "torch", "hf", "axolotl", "torchtune", "unsloth", "litgpt"],
     "compile": ["true", "false"],
 }
 questions = st.fixed_dictionaries({key: st.sampled_from(values) for key, values in CHOICES.items()})

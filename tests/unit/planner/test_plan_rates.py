@@ -1,6 +1,7 @@
 """Measured rates of cards (issue 21, C): sources, the order of cards, formats, links, adapters and long rows."""
 
 import itertools
+import re
 from dataclasses import replace
 
 import pytest
@@ -19,12 +20,9 @@ UNMEASURED = {
     "A16",
     "A2",
     "A30",
-    "A40",
     "B100",
     "GeForce RTX 2060",
     "GeForce RTX 2080 SUPER",
-    "GeForce RTX 3060 12GB",
-    "GeForce RTX 3070 Ti",
     "GeForce RTX 4070 12GB",
     "GeForce RTX 4070 Ti",
     "GeForce RTX 4080 16GB",
@@ -37,7 +35,6 @@ UNMEASURED = {
     "Quadro RTX 8000",
     "RTX 5000 Ada",
     "RTX A4500",
-    "TITAN RTX",
     "TITAN V",
 }
 """Cards with a data sheet for which no public measurement was found; their rate is a share of the data sheet."""
@@ -67,7 +64,7 @@ def test_every_card_with_rates_has_a_measured_one_with_its_source_or_is_known_to
     unmeasured = {name for name, card in CARDS.items() if card.gemm_half is None}
     assert unmeasured == UNMEASURED
     measured = [model for model in gpu_models() if model.gemm_half is not None]
-    assert len(measured) >= 58
+    assert len(measured) >= 64
     assert {model.gemm_source for model in measured} == set(sources)
     for model in measured:
         assert model.tflops_half is not None, model.name
@@ -86,6 +83,32 @@ def test_products_are_ordered_as_measured_over_all_pairs_with_a_source():
         rates = [matmul_rate(CARDS[model.name], "half", 4096) for model in (slow, fast)]
         assert rates[0] < rates[1], (slow.name, fast.name)
     assert pairs > 1000
+
+
+RATIOS = (
+    (r"Tesla T4|TITAN (RTX|V)|Quadro|Tesla V100", 8.0),
+    (r"GeForce RTX 20", 4.0),
+    (r"GeForce RTX [345]0|A10G|L20|L40$", 2.0),
+    (r"A2$|A10$|A16|A40|RTX A|RTX [56]000 Ada|L4$|L40S|RTX PRO", 4.0),
+    (r"A100|A800|A30", 16.0),
+    (r"[HB]\d00|H800|GH200", 14.8),
+    (r"Instinct MI(250X|3[02])", 8.0),
+    (r"Instinct MI355X", 16.0),
+)
+"""16-bit TFLOPS (dense, fp32 accumulation) over fp32 TFLOPS: a fact of the chip, whatever its clock and size. Left out:
+the H20, whose matrix units are cut, and the RTX 4000 Ada, whose sheet gives them at a lower clock (327.6 of 427)."""
+
+
+@pytest.mark.parametrize(("names", "ratio"), RATIOS, ids=[names for names, _ in RATIOS])
+def test_data_sheets_have_the_ratio_of_their_chip(names, ratio):
+    cards = [
+        model for model in gpu_models() if re.match(names, model.name.removeprefix("NVIDIA ")) and model.tflops_fp32
+    ]
+    cards = [model for model in cards if model.tflops_half is not None and not re.match(r"H20 ", model.name)]
+    assert cards, names
+    for model in cards:
+        many = 30.0 if re.match(r"B\d00", model.name) else ratio
+        assert model.tflops_half / model.tflops_fp32 == pytest.approx(many, rel=0.06), model.name
 
 
 def test_no_product_is_faster_than_measured_or_than_the_data_sheet_allows_in_fp32():

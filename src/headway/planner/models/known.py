@@ -25,6 +25,12 @@ def _gpt2(layers: int, hidden: int, heads: int, vocab: int = 50257) -> Decoder:
     )
 
 
+def _bert(layers: int, hidden: int, heads: int, vocab: int, positions: int = 512) -> Decoder:
+    """Return an encoder: positions and token types are tables, and so is the transform before its tied output."""
+    more = (positions + 2) * hidden + hidden * hidden
+    return replace(_gpt2(layers, hidden, heads, vocab), rotary=False, more_params=more)
+
+
 def _mpt(layers: int, hidden: int, heads: int) -> Decoder:
     return _neox(layers, hidden, heads, 50432, parallel=False, tied=True, one_qkv=True, rotary=False)
 
@@ -81,6 +87,12 @@ DECODERS: dict[str, Decoder] = {
     "qwen3-8b": _llama(36, 4096, 32, 8, 12288, 151936, head_dim=128, qk_norm=True),
     "qwen3-14b": _llama(40, 5120, 40, 8, 17408, 151936, head_dim=128, qk_norm=True),
     "qwen3-32b": _llama(64, 5120, 64, 8, 25600, 151936, head_dim=128, qk_norm=True),
+    "qwen3-30b-a3b": _llama(48, 2048, 32, 4, 768, 151936, head_dim=128, qk_norm=True, experts=128, active=8),
+    "qwen3-235b-a22b": _llama(94, 4096, 64, 4, 1536, 151936, head_dim=128, qk_norm=True, experts=128, active=8),
+    "bert-base": _bert(12, 768, 12, 30522),
+    "bert-large": _bert(24, 1024, 16, 30522),
+    "roberta-base": _bert(12, 768, 12, 50265),
+    "roberta-large": _bert(24, 1024, 16, 50265),
     "yi-6b": _llama(32, 4096, 32, 4, 11008, 64000),
     "yi-34b": _llama(60, 7168, 56, 8, 20480, 64000),
     "baichuan2-7b": _llama(32, 4096, 32, 32, 11008, 125696),
@@ -158,7 +170,7 @@ DECODERS: dict[str, Decoder] = {
     "bloom-7b1": _gpt2(30, 4096, 32, vocab=250880),
 }
 _DROPPED = re.compile(
-    r"-(instruct|it|chat|base|hf|deduped|v0\.\d|\d+k)(?=-|$)|(?<=phi-1\.5)-1\.3-?b$|-step.*$|-intermediate.*$"
+    r"-(instruct|it|chat|base|hf|deduped|uncased|cased|v0\.\d|\d+k)(?=-|$)|(?<=phi-1\.5)-1\.3-?b$|-step.*$|-intermediate.*$"
 )
 
 
@@ -171,14 +183,29 @@ def find_decoder(name: str) -> Decoder | None:
     plain = re.sub(r"\bgemma(?=\d)", "gemma-", plain)
     plain = re.sub(r"\bqwen-(?=[23])", "qwen", plain)
     plain = re.sub(r"\bgpt-(?=[23]\b)", "gpt", plain)
+    plain = re.sub(r"-(?:un)?cased$", "", plain)
     for candidate in (plain, _DROPPED.sub("", plain)):
         if candidate in DECODERS:
             return DECODERS[candidate]
     return None
 
 
+_POSITIONS = (("gpt2", 1024), ("opt-", 2048), ("bert-", 512), ("roberta-", 512))
+"""Models with a table of positions, and how many it has."""
+
+
+def most_positions(name: str) -> int | None:
+    """Return how many tokens a sample of a published model can have at most, where its own table of positions says."""
+    plain = re.sub(r"[\s_]+", "-", name.strip().lower()).rpartition("/")[2]
+    plain = re.sub(r"^gpt-2", "gpt2", plain)
+    return next((most for start, most in _POSITIONS if plain.startswith(start)), None)
+
+
 _GATED = frozenset(
-    ("llama", "mistral", "mixtral", "qwen2", "qwen3", "gemma", "gemma2", "phi3", "internlm2", "olmo2", "granite")
+    (
+        *("llama", "mistral", "mixtral", "qwen2", "qwen3", "gemma", "gemma2", "phi3", "internlm2", "olmo2", "granite"),
+        *("qwen3_moe", "olmoe"),
+    )
 )
 """Kinds of Hugging Face models whose blocks are Llama's: rotated queries and keys, RMS norms, a gated MLP."""
 
@@ -189,7 +216,7 @@ def read_shape(config: Mapping[str, Any]) -> Decoder | None:
         "layers": config.get("num_hidden_layers"),
         "hidden": config.get("hidden_size"),
         "heads": config.get("num_attention_heads"),
-        "ffn": config.get("intermediate_size"),
+        "ffn": config.get("moe_intermediate_size") or config.get("intermediate_size"),
         "vocab": config.get("vocab_size"),
     }
     more = {"kv_heads": config.get("num_key_value_heads"), "head_dim": config.get("head_dim")}
@@ -198,11 +225,11 @@ def read_shape(config: Mapping[str, Any]) -> Decoder | None:
         isinstance(size, int) and size > 0 for size in [*sizes.values(), *given.values()]
     ):
         return None
-    experts = config.get("num_local_experts")
+    experts = config.get("num_local_experts") or config.get("num_experts")
     if isinstance(experts, int) and experts > 1:
         given |= {"experts": experts, "active": config.get("num_experts_per_tok") or 1}
     tied = bool(config.get("tie_word_embeddings", config["model_type"].startswith("gemma")))
-    return Decoder(**sizes, **given, tied=tied, qk_norm=config["model_type"] in ("qwen3", "olmo2"))
+    return Decoder(**sizes, **given, tied=tied, qk_norm=config["model_type"] in ("qwen3", "qwen3_moe", "olmo2"))
 
 
 _VITS = {
@@ -214,6 +241,13 @@ _VITS = {
     "giant": (40, 1408, 16),
 }
 """Layers, width and heads of the sizes of timm's vision transformers."""
+VITS = (
+    *(f"vit_{size}_patch{patch}_224" for size in ("tiny", "small", "base", "large") for patch in (16, 32)),
+    "vit_huge_patch14_224",
+    "vit_giant_patch14_224",
+)
+"""Names of vision transformers that are understood; others of their form are too."""
+_TORCHVISION_VIT = re.compile(r"vit_([blh])_(14|16|32)")
 _VIT = re.compile(r"(?:vit|deit3?|beit)_(\w+?)_(?:distilled_)?patch(\d+)_(\d+)(?:_|$)")
 
 
@@ -224,7 +258,9 @@ def vit(layers: int, hidden: int, heads: int) -> Decoder:
 
 
 def find_vit(name: str) -> tuple[Decoder, int, int] | None:
-    """Return shape, side of a patch and side of an image by a name like `vit_base_patch16_224`."""
+    """Return shape, side of a patch and side of an image by a name like `vit_base_patch16_224` or `vit_b_16`."""
+    if short := _TORCHVISION_VIT.fullmatch(name):
+        name = f"vit_{ {'b': 'base', 'l': 'large', 'h': 'huge'}[short[1]] }_patch{short[2]}_224"
     found = _VIT.match(name)
     if found is None or found[1] not in _VITS:
         return None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -27,11 +28,30 @@ def show_model(found: NamedForecast, machine: MachineReport, console: Console) -
     table.add_column(say("plan/column-largest"), justify="right")
     table.add_column(say("plan/column-rate"), justify="right")
     for change, other in other_ways(found, machine):
-        rate = short(other.speed.samples_s) if other.speed else say("plan/value-none")
-        table.add_row(change, _memory(other), str(largest_batch(other, machine)), rate)
+        is_told = other.speed is not None and other.verdict != "will-not-fit"
+        rate = short(other.speed.samples_s) if is_told and other.speed else say("plan/value-none")
+        table.add_row(change, _memory(other), _largest(other, machine), rate)
     if table.row_count:
         console.print(table)
         console.print()
+
+
+def show_names(families: Mapping[str, Sequence[str]], console: Console) -> None:
+    """Print every model's name that is understood, a family per line."""
+    table = Table(box=None, show_header=False)
+    table.add_column(style="cyan", no_wrap=True)
+    table.add_column(overflow="fold")
+    for family, names in families.items():
+        table.add_row(family, " ".join(names))
+    console.print(table)
+
+
+def _largest(found: NamedForecast, machine: MachineReport) -> str:
+    """Return the largest batch that fits, or the one that might just do so, marked as such."""
+    if most := largest_batch(found, machine):
+        return count(most)
+    most = largest_batch(found, machine, tight=True)
+    return say("plan/value-batch-tight", num=count(most)) if most else "0"
 
 
 def show_script(found: ScriptForecast, console: Console) -> None:
@@ -42,7 +62,7 @@ def show_script(found: ScriptForecast, console: Console) -> None:
 
 
 def _memory(found: NamedForecast) -> str:
-    used, have = size(found.memory.used_bytes), size(found.device_bytes)
+    used, have = size(found.used_bytes), size(found.device_bytes)
     return say(f"plan/value-memory-{found.verdict}", used=used, have=have)
 
 
@@ -53,12 +73,13 @@ def _model_rows(found: NamedForecast, machine: MachineReport) -> Iterator[tuple[
     yield say("plan/row-script-ranks"), str(ranks), found.device
     step = " ".join(list_words(found))
     yield say("plan/row-model-step"), step, ""
-    samples = chosen.batch * chosen.accumulation * ranks
-    yield say("plan/row-script-batch"), count(samples), f"{chosen.batch} × {chosen.accumulation} × {ranks}"
+    replicas = max(1, ranks // chosen.tensor)
+    samples = chosen.batch * chosen.accumulation * replicas
+    yield say("plan/row-script-batch"), count(samples), f"{chosen.batch} × {chosen.accumulation} × {replicas}"
     origin = say("plan/from-formula", moment=found.memory.moment)
     yield say("plan/row-memory"), _memory(found), origin
-    yield say("plan/row-model-largest"), count(largest_batch(found, machine)), origin
-    if found.speed is not None:
+    yield say("plan/row-model-largest"), _largest(found, machine), origin
+    if found.speed is not None and found.verdict != "will-not-fit":
         origin = say("plan/from-roofline", mfu=f"{found.speed.mfu:.0%}")
         yield say("plan/row-step-time"), duration(found.speed.step_s), origin
         rate = short(found.speed.samples_s)
@@ -67,6 +88,9 @@ def _model_rows(found: NamedForecast, machine: MachineReport) -> Iterator[tuple[
         else:
             tokens = short(found.speed.samples_s * chosen.seq)
             yield say("plan/row-rate"), say("plan/value-rate-tokens", rate=rate, tokens=tokens), origin
+        if found.run_s is not None:
+            steps = math.ceil(chosen.samples * chosen.epochs / samples)
+            yield say("plan/row-eta"), duration(found.run_s), f"{count(steps)} × {duration(found.speed.step_s)}"
 
 
 def _script_rows(found: ScriptForecast) -> Iterator[tuple[str, str, str]]:
@@ -103,7 +127,7 @@ def _notes(found: ScriptForecast) -> Iterator[tuple[str, dict[str, str]]]:
 def refuse_model(found: NamedForecast, machine: MachineReport) -> PlanError:
     """Return the refusal, with changes that would fit."""
     parts = sorted(found.memory.parts.items(), key=lambda part: -part[1])
-    choices = [change for change, other in other_ways(found, machine) if other.verdict != "will-not-fit"]
+    choices = [change for change, other in other_ways(found, machine) if other.verdict == "fits"]
     largest = largest_batch(found, machine)
     if largest:
         choices.insert(0, f"batch={largest}")
@@ -111,7 +135,7 @@ def refuse_model(found: NamedForecast, machine: MachineReport) -> PlanError:
         "plan/model-does-not-fit",
         name=found.model.name,
         micro=found.settings.batch,
-        used=size(found.memory.used_bytes),
+        used=size(found.used_bytes),
         have=size(found.device_bytes),
         most=", ".join(f"{say(f'plan/holder-{name}')} {size(held)}" for name, held in parts[:3]),
         choices="; ".join(choices) or say("plan/value-none"),

@@ -26,7 +26,7 @@ from headway.planner import (
     value_text,
 )
 from headway.ui.terminal.machine import show_notes
-from headway.units import short, size
+from headway.units import count, short, size
 
 
 def show_plan(made: Plan, recipe: str, console: Console) -> None:
@@ -79,13 +79,18 @@ def show_variants(
         found = one.forecast
         used, have = size(found.used_bytes), size(found.device_bytes)
         memory = say(f"plan/value-memory-{found.verdict}", used=used, have=have)
-        table.add_row(one.change, memory, short(found.speed.samples_s) if found.speed else say("plan/value-none"))
+        is_told = found.speed is not None and found.verdict != "will-not-fit"
+        told = short(found.speed.samples_s) if is_told and found.speed else say("plan/value-none")
+        table.add_row(one.change, memory, told)
     for name, share in SHARES.items():
         filled = fill_memory(made, config, machine, model, share)
         if filled is not None:
             changed, found = filled
             memory = say("plan/value-memory-share", used=size(found.used_bytes), share=f"{share:.0%}", name=name)
             change = f"batch.per_device={changed.micro_batch} batch.accumulation={changed.accumulation}"
+            if changed.batch_samples != made.batch_samples:
+                totals = {"now": count(changed.batch_samples), "before": count(made.batch_samples)}
+                memory = say("plan/value-other-total", memory=memory, **totals)
             table.add_row(change, memory, short(found.speed.samples_s) if found.speed else say("plan/value-none"))
     console.print(table)
     console.print()
@@ -100,7 +105,8 @@ def show_variants(
     for other, verdict, speed in imagine_cards(made, config, model):
         used = size((made.forecast or {}).get("used_bytes"))
         memory = say(f"plan/value-memory-{verdict}", used=used, have=size(other.memory_bytes))
-        table.add_row(other.name, memory, short(speed.samples_s))
+        told = say("plan/value-none") if verdict == "will-not-fit" else short(speed.samples_s)
+        table.add_row(other.name, memory, told)
     console.print(table)
     console.print()
     table = Table(title=say("plan/speedup-title"), title_justify="left", title_style="bold", box=None)

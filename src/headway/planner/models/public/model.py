@@ -19,7 +19,7 @@ from headway.planner.forecast import find_card, gpu_room
 from headway.planner.memory import MemoryForecast, Verdict, weigh_decoder
 from headway.planner.models.convnet import Tape, weigh_convnet
 from headway.planner.models.decoder import Decoder
-from headway.planner.models.known import DECODERS, find_decoder, find_vit, read_shape
+from headway.planner.models.known import DECODERS, VITS, find_decoder, find_vit, most_positions, read_shape
 from headway.planner.models.public.step import Settings, describe_step, weigh_outside
 from headway.planner.models.vision import EXAMPLES, walk_classifier
 from headway.planner.roofline import SpeedForecast, number_of, time_convnet, time_decoder
@@ -28,7 +28,7 @@ _LANGUAGE = ("seq", "method", "rank", "targets", "frozen", "tensor", "loss", "le
 """Settings without a meaning where samples are images."""
 _BLOCKS = ("recompute", "attention", "compile")
 """Settings without a meaning where there are no blocks of a transformer."""
-_RARE = ("frozen", "tensor", "compile", "loss", "attention", "lengths")
+_RARE = ("frozen", "tensor", "compile", "loss", "attention", "lengths", "offload", "samples", "epochs")
 """Settings that are shown only where somebody has set them."""
 _MOST = 1 << 16
 
@@ -46,6 +46,11 @@ class NamedModel:
     def is_vision(self) -> bool:
         """Whether samples are images."""
         return self.shape is None or self.patch is not None
+
+    @property
+    def positions(self) -> int | None:
+        """Most tokens of a sample, where the model's own table of positions sets a limit."""
+        return most_positions(self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +110,16 @@ class NamedForecast:
             "step_s": speed.step_s if speed else None,
             "samples_s": speed.samples_s if speed else None,
             "mfu": speed.mfu if speed else None,
+            "run_s": self.run_s,
         }
+
+    @property
+    def run_s(self) -> float | None:
+        """Seconds of the whole run, where somebody has said how many samples it has."""
+        chosen = self.settings
+        if self.speed is None or not chosen.samples:
+            return None
+        return chosen.samples * chosen.epochs / self.speed.samples_s
 
 
 def find_named(name: str) -> NamedModel:
@@ -125,8 +139,33 @@ def find_named(name: str) -> NamedModel:
         return NamedModel(name=name, shape=found[0], patch=found[1])
     if walk_classifier(plain, Tape(), 224, 224) is not None:
         return NamedModel(name=plain)
-    near = difflib.get_close_matches(plain[:80], [*DECODERS, *EXAMPLES], n=4, cutoff=0.4)
-    raise UsageError("plan/model-unknown", name=name, near=", ".join(near or ["llama-3.1-8b", *EXAMPLES[:2]]))
+    raise UsageError("plan/model-unknown", name=name, near=", ".join(_near(plain)))
+
+
+def list_models() -> dict[str, list[str]]:
+    """Return the names that are understood, by family."""
+    families: dict[str, list[str]] = {}
+    for name in DECODERS:
+        families.setdefault(_family(name), []).append(name)
+    families["vit"] = list(VITS)
+    families["image"] = list(EXAMPLES)
+    return families
+
+
+def _family(name: str) -> str:
+    """Return the letters a name begins with: `qwen` of `qwen2.5-7b`."""
+    found = re.match(r"[a-z]+", name)
+    return found[0] if found else name
+
+
+def _near(plain: str) -> list[str]:
+    """Return up to four names for one that is not known: of its own family first, else by their letters."""
+    families, wanted = list_models(), _family(plain[:80])
+    for family, names in families.items():
+        if wanted == family:
+            return difflib.get_close_matches(plain[:80], names, n=4, cutoff=0.0)
+    near = difflib.get_close_matches(plain[:80], [*DECODERS, *VITS, *EXAMPLES], n=4, cutoff=0.5)
+    return near or ["llama-3.1-8b", "bert-base", VITS[0], EXAMPLES[0]]
 
 
 def _read_config(path: Path) -> Decoder:
@@ -157,8 +196,9 @@ def read_settings(words: Sequence[str], model: NamedModel) -> Settings:
         if not is_pair or key not in allowed:
             raise UsageError("plan/model-odd-key", word=word, known=", ".join(allowed))
         if hints[key] is int:
-            if not re.fullmatch(r"[1-9][0-9]{0,5}", value):
-                raise UsageError("plan/model-odd-value", key=key, value=value, choices="1 … 999999")
+            most = 12 if key == "samples" else 6
+            if not re.fullmatch(rf"[1-9][0-9]{{0,{most - 1}}}", value):
+                raise UsageError("plan/model-odd-value", key=key, value=value, choices=f"1 … {'9' * most}")
             given[key] = int(value)
         elif hints[key] is bool:
             if value not in ("true", "false"):
@@ -231,13 +271,18 @@ def foresee_named(model: NamedModel, settings: Settings, machine: MachineReport)
     )
 
 
-def largest_batch(found: NamedForecast, machine: MachineReport) -> int:
-    """Return the most samples a GPU could take at a time; 0: not one."""
+def largest_batch(found: NamedForecast, machine: MachineReport, *, tight: bool = False) -> int:
+    """Return the most samples a GPU could take at a time; 0: not one.
+
+    Args:
+        tight: count what might just fit, too.
+    """
     low, high = 0, _MOST
     while low < high:
         middle = (low + high + 1) // 2
         tried = foresee_named(found.model, replace(found.settings, batch=middle), machine)
-        low, high = (middle, high) if tried.verdict == "fits" else (low, middle - 1)
+        is_enough = tried.verdict == "fits" or (tight and tried.verdict == "tight")
+        low, high = (middle, high) if is_enough else (low, middle - 1)
     return low
 
 

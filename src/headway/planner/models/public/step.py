@@ -38,6 +38,9 @@ class Settings:
     batch: int = 1
     """Samples a GPU takes at a time."""
     accumulation: int = 1
+    samples: int = 0
+    """Samples of the data set; with `epochs`, the whole run is timed."""
+    epochs: int = 1
     seq: int = 2048
     """Tokens of a sample."""
     image: int = 224
@@ -167,9 +170,8 @@ def _formats(settings: Settings) -> dict[str, Any]:
     whole, pure = settings.method == "full", settings.is_16bit_whole
     narrow = pure or (settings.is_deepspeed and settings.is_mixed)
     # PEFT and Unsloth keep adapters in fp32 beside a 16-bit model; torchtune and litgpt in the model's type.
-    own = (
-        4.0 if (settings.codebase in ("torch", "hf", "axolotl", "unsloth") or not pure) and not _casts_adapters(settings) else 2.0
-    )
+    is_fine = settings.codebase in ("torch", "hf", "axolotl", "unsloth") or not pure
+    own = 4.0 if is_fine and not _casts_adapters(settings) else 2.0
     is_autocast = settings.strategy == "ddp" and (whole or (settings.frozen == "fp32" and settings.method == "lora"))
     states = _STATES[settings.optimizer]
     if settings.optimizer not in ("adamw-8bit",) and pure and (whole or own == 2.0):
