@@ -208,6 +208,8 @@ def read_settings(words: Sequence[str], model: NamedModel) -> Settings:
             if value not in get_args(hints[key]):
                 raise UsageError("plan/model-odd-value", key=key, value=value, choices=", ".join(get_args(hints[key])))
             given[key] = value
+    if not model.is_vision and model.positions is not None:
+        given.setdefault("seq", min(Settings().seq, model.positions))
     if model.patch is not None and "image" not in given and (found := find_vit(model.name.lower())):
         given["image"] = found[2]
     return Settings(**given)
