@@ -138,7 +138,7 @@ def _kept(shape: Decoder, work: Work, logits: float) -> Iterator[dict[str, float
         again += shape.hidden * work.compute_bytes * work.tokens * blocks
     if work.holds_logits:
         yield {"activations": kept + again, "logits-and-loss": logits}
-    elif work.adapter is None and not work.logit_copies and work.logit_tokens is None:
+    elif work.adapter is None and not work.logit_copies and work.logit_tokens is None and work.loss != "cut":
         # Published peaks of plain loops that train every weight show both: gradients of the head and of the block,
         # whole before they are added or cut, take the place the logits leave.
         yield {"activations": kept + block, "logits-and-loss": logits}
