@@ -32,6 +32,8 @@ _OUTSIDE = {
 }
 _CHINESE = ".zh-CN.md"
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)")
+_SWITCH = re.compile(r"^\*\[(?:中文|English)\]\([^)]*\)\*\n\n", re.MULTILINE)
+"""The link to the other language, which the site has in its header."""
 _FENCE = re.compile(r"(^```.*?^```)", re.MULTILINE | re.DOTALL)
 
 
@@ -43,7 +45,7 @@ def list_pages() -> dict[str, str]:
 
 def relink(text: str, path: str, pages: dict[str, str]) -> str:
     """Return a file's text with the links of the site; code blocks stay as they are."""
-    parts = _FENCE.split(text)
+    parts = _FENCE.split(_SWITCH.sub("", text))
     return "".join(part if part.startswith("```") else _relink(part, path, pages) for part in parts)
 
 
