@@ -93,6 +93,9 @@ def test_a_moved_run_directory_tells_the_same(tmp_path: Path) -> None:
 
 def test_an_empty_directory_has_a_state_too(tmp_path: Path) -> None:
     (tmp_path / "r" / "ranks").mkdir(parents=True)
+    # Made a moment ago, it may be a run in the background that has not begun its history yet.
+    assert run_state(find_run("r", tmp_path)).state == "running"
+    os.utime(tmp_path / "r", (1.0, 1.0))
     state = run_state(find_run("r", tmp_path))
     assert (state.state, state.step, state.total_steps, state.loss) == ("lost", 0, None, None)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -132,6 +133,7 @@ def test_a_run_with_next_to_nothing_has_a_report(tmp_path: Path, kind: str) -> N
     if kind == "empty":
         (tmp_path / "r" / "ranks").mkdir(parents=True)
         run = RunDir(tmp_path / "r")
+        os.utime(run.root, (1.0, 1.0))
     else:
         fake = FakeRun(tmp_path / "r")
         fake.begin()
