@@ -168,10 +168,12 @@ def walk_nanochat(place: Path) -> Day:
     day.check("a busy port is said with the next free one", day.says("端口 12355 已被占用", "12356"))
     line = "./train_dual_gpu.sh configs/dual_gpu/conservative.py --num_iterations=4000"
     code = day.stop_when(line, lambda: "step 00010" in day.log("logs/train_dual_gpu_*.log"))
-    day.check("Ctrl-C saves, is no error, says how to continue", code == 130 and day.says("[WARN]", "headway resume"))
+    day.check("Ctrl-C saves, is no error, says how to continue", code == 130 and day.says("[WARN]", "--resume=latest"))
     day.check("a clean stop is not called an error", "[ERROR]" not in day.screen)
     stopped = list((day.place / "base_checkpoints/d4").glob("model_*.pt"))
     day.check("a stopped run leaves its weights", bool(stopped))
+    code = day.stop_when(f"{line} --resume=latest", lambda: "继续训练" in day.log("logs/train_dual_gpu_*.log"))
+    day.check("and the command it names continues the same run", len(day.runs()) == 4 and day.says(day.runs()[-1]))
     day.break_it(
         [
             ("batch", "./train_dual_gpu_enhanced.sh --device_batch_size=16 --total_batch_size=49152",
@@ -224,7 +226,7 @@ def walk_layoutmaster(place: Path) -> Day:
     line = "./start_training.sh training.num_epochs=2000 data.batch_size=8"
     code = day.stop_when(line, lambda: "Epoch 3 - Train Loss" in day.log("logs/training_*.log"))
     third = day.runs()[-1]
-    day.check("Ctrl-C saves and says how to continue", code == 130 and day.says("headway resume"))
+    day.check("Ctrl-C saves and says how to continue", code == 130 and day.says("--mode train --resume checkpoints/"))
     day.check("and leaves no traceback", "Traceback" not in day.screen)
     notes = {note: json.loads(note.read_text()) for note in (day.place / "checkpoints").glob("checkpoint_*.json")}
     stopped = [note.with_suffix(".pth") for note, told in notes.items() if third in told["run"]]
@@ -385,7 +387,7 @@ def walk_rdt(place: Path) -> Day:
     day.check("one checkpoint by its name continues", code == 0)
     long = "bash train_single_task_2gpu.sh --max_train_steps=5000 --checkpointing_period=1000"
     code = day.stop_when(long, lambda: "| 10/5000" in day.log("checkpoints/single_task_scene10_2gpu/training.log"))
-    day.check("Ctrl-C saves, says how to continue", code == 130 and day.says("headway resume"))
+    day.check("Ctrl-C saves, says how to continue", code == 130 and day.says("--resume_from_checkpoint=latest"))
     day.break_it(
         [
             ("batch", "bash train_single_task_2gpu.sh --train_batch_size=15", ("15",)),
@@ -454,12 +456,11 @@ def walk_tfnet(place: Path) -> Day:
         line, lambda: "Batch" in day.log("logs_gpu/gpu_training_*.log"), HEADWAY_SET_TRAIN__STEPS="4000"
     )
     day.check("Ctrl-C saves, says how to continue with the right place",
-              code == 130 and day.says("headway resume output_gpu/"))  # fmt: skip
-    stopped = day.runs("output_gpu")[-1]
-    code = day.do(
-        f"{PYTHON} -m headway resume output_gpu/{stopped} train.steps=null train.epochs=null train.samples=64"
-    )
-    day.check("and that command continues", code in (0, 2) and "继续训练" in day.screen)
+              code == 130 and day.says("--resume latest"))  # fmt: skip
+    num, stopped = len(day.runs("output_gpu")), day.runs("output_gpu")[-1]
+    code = day.stop_when(f"{line} --resume latest", lambda: "继续训练" in day.log("logs_gpu/gpu_training_*.log"))
+    is_same = len(day.runs("output_gpu")) == num and stopped in day.screen
+    day.check("and that command continues the same run", code == 130 and is_same)
     code = day.do(". ./enter_mindspore.sh && python -c 'import mindspore; print(mindspore.__version__)'")
     day.check("the way into MindSpore's environment", code == 0 or "tfnet/guide-no-mindspore" in day.screen)
     day.break_it(

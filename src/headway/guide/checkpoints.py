@@ -107,6 +107,8 @@ class NamedCheckpoints:
         self.folder, self._writer, self._write, self._best, self._tell = folder, writer, write, best, tell
         self._wanted: queue.SimpleQueue[tuple[Path, str, Made] | None] = queue.SimpleQueue()
         self._is_told = False
+        self.last: Path | None = None
+        """The newest file that can be continued from by its name."""
         self._thread = threading.Thread(target=self._work)
         self._thread.start()
 
@@ -141,6 +143,8 @@ class NamedCheckpoints:
                 if checkpoint.exists():  # else a newer one has taken its place, and its own file follows
                     self._write(say("guide/not-copied", name=name, why=why))
                 continue
+            if self.last is None or name != self._best:
+                self.last = out
             line = self._tell(out, made)
             if line:
                 self._write(line)

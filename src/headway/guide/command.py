@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headway.config import load_config
-from headway.errors import HeadwayError
+from headway.errors import HeadwayError, UsageError
 from headway.guide.checkpoints import NamedCheckpoints, Source, Writer, find_source, keep_earlier
 from headway.guide.follow import follow
 from headway.guide.lines import Story, Voice
@@ -16,7 +16,7 @@ from headway.guide.size import Choice, changed_words
 from headway.guide.trouble import Advice, facts_of, find_trouble, trouble_of, write_trouble
 from headway.messages import say
 from headway.task import find_recipe
-from headway.telemetry import RunDir
+from headway.telemetry import RunDir, list_runs
 
 RUNS = Path("runs")
 OF_RUN = ("batch.", "ema.", "eval.", "guard.", "lr.", "optimizer.", "parallel.", "save.", "train.")
@@ -41,6 +41,10 @@ class Training:
     may_change: tuple[str, ...] = OF_RUN
     continued: RunDir | None = None
     """A run that goes on in its own directory from its newest checkpoint."""
+    typed: Sequence[str] = ()
+    """What was typed, for a run that goes on: all else stays as it was."""
+    proceed: str
+    """The guide's command that continues a run which was stopped; `{file}` is its newest checkpoint."""
 
 
 def train(log: GuideLog, training: Training) -> tuple[int, RunDir | None]:
@@ -62,8 +66,9 @@ def train(log: GuideLog, training: Training) -> tuple[int, RunDir | None]:
         code, run = follow(words, log, story.listener(), out=training.out)
     finally:
         story.close(is_done=code == 0)
-    if is_stopped(code) and run is not None:
-        log.write(say("guide/stopped", run=run.root), "WARN")
+    if is_stopped(code):
+        if run is not None and files.last is not None:
+            log.write(say("guide/stopped", command=training.proceed.format(file=files.last)), "WARN")
     elif code:
         write_trouble(log, training.advice, find_trouble(log.last, run), facts_of(training.choice.config))
     return code, run
@@ -73,11 +78,21 @@ def _words(training: Training, source: Source | None) -> list[str]:
     choice = training.choice
     if source is None and training.continued is None:
         return ["train", choice.source, *choice.words, *training.words]
-    run = source.run if source is not None else training.continued
-    assert run is not None
+    if source is None:
+        assert training.continued is not None
+        return ["resume", str(training.continued.root), *training.typed]
     # What is said now and was not when the run began.
-    changes = changed_words(load_config(run.config, recipe=find_recipe).config, choice.config, training.may_change)
-    return ["resume", str(run.root), *(["--step", str(source.step)] if source is not None else []), *changes]
+    before = load_config(source.run.config, recipe=find_recipe).config
+    changes = changed_words(before, choice.config, training.may_change)
+    return ["resume", str(source.run.root), "--step", str(source.step), *changes]
+
+
+def newest_run(out: Path, name: str = "latest") -> RunDir:
+    """Return the newest run, or one by its name."""
+    runs = [run for run in list_runs(out) if name in ("latest", "true", run.name)]
+    if not runs:
+        raise UsageError("guide/no-run", name=name, out=out)
+    return runs[0]
 
 
 def is_stopped(code: int) -> bool:

@@ -130,8 +130,14 @@ TEXTS: dict[str, Text] = {
         zh="{path} 仍是训练 {run} 的模型（{best}），优于本次训练的最佳（{own}）；本次训练的最佳模型保存在 {place}",
     ),
     "guide/stopped": Text(
-        en="stopped on request, and saved; to continue: headway resume {run}",
-        zh="已按要求停止并保存；继续训练：headway resume {run}",
+        en="stopped on request, and saved; to continue:\n{command}",
+        zh="已按要求停止并保存；继续训练：\n{command}",
+    ),
+    "guide/no-run": Text(
+        en="there is no run {name} in {out} to continue",
+        zh="{out} 中没有可以继续的训练 {name}",
+        en_hint="leave --resume out to start a new run, or list the runs: headway runs --out {out}",
+        zh_hint="去掉 --resume 开始新的训练，或列出已有的训练：headway runs --out {out}",
     ),
     "guide/saved": Text(en="checkpoint saved: {path} (step {step})", zh="检查点已保存：{path}（第 {step} 步）"),
     "guide/not-copied": Text(en="{name} was not written: {why}", zh="未能写出 {name}：{why}"),

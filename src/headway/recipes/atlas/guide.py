@@ -60,6 +60,7 @@ def train(argv: Sequence[str], ranks: int, log: guide.GuideLog) -> int:
         advice=ADVICE,
         writer=guide.TorchWriter(_describe, parts={"model_state_dict": ""}),
         folder=folder,
+        proceed=f"torchrun --nproc_per_node={ranks} atlas/train.py --config {choice.source} --resume {{file}}",
         resume=Path(asked.flags["resume"]) if "resume" in asked.flags else None,
     )
     code, _ = guide.train(log, training)

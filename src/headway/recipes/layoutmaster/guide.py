@@ -90,6 +90,7 @@ def train(log: guide.GuideLog, asked: guide.Asked, *, is_full: bool) -> int:
         folder=Path(_save_dir(file)),
         resume=Path(asked.flags["resume"]) if "resume" in asked.flags else None,
         may_change=("",),
+        proceed=f"python train.py --config {file} --mode train --resume {{file}}",
     )
     code, _ = guide.train(log, training)
     log.write(say("layoutmaster/guide-end", code=code))

@@ -27,7 +27,7 @@ def main(entry: str, argv: Sequence[str]) -> int:
     """Run one of the guide's commands."""
     if entry == "monitor_training":
         return monitor(argv)
-    asked = guide.read_flags(argv, ("config",), takes_settings=True, takes_first="config")
+    asked = guide.read_flags(argv, ("config", "resume"), takes_settings=True, takes_first="config")
     config = asked.config(CONFIG)
     log = guide.GuideLog.of_now(Path("logs"), "train_dual_gpu", is_levelled=True)
     return guide.with_log(ADVICE, log, lambda log: train(log, asked, config))
@@ -53,6 +53,9 @@ def train(log: guide.GuideLog, asked: guide.Asked, config: Path) -> int:
         advice=ADVICE,
         writer=guide.StepWriter(),
         folder=Path("base_checkpoints") / f"d{choice.config.task.depth}",
+        proceed=f"./train_dual_gpu.sh {config} --resume=latest",
+        typed=asked.words,
+        continued=guide.newest_run(guide.RUNS, asked.flags["resume"]) if "resume" in asked.flags else None,
     )
     code, run = guide.train(log, training)
     best = guide.run_state(run).best if run is not None else None

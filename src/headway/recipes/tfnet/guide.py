@@ -41,7 +41,7 @@ def main(entry: str, argv: Sequence[str]) -> int:
     """Run one of the guide's commands."""
     if entry == "where_mindspore":
         return _where_mindspore()
-    asked = guide.read_flags(argv, ("config",), hidden=("python",))
+    asked = guide.read_flags(argv, ("config", "resume"), hidden=("python",))
     # Read before anything is started: a file that cannot be read is an error, never a silent default.
     choice = choose(asked)
     code = check(asked, choice) if entry in ("test_gpu_setup", "quick_start_gpu") else 0
@@ -114,13 +114,17 @@ def train(log: guide.GuideLog, asked: guide.Asked, choice: guide.Choice) -> int:
     began = time.monotonic()
     log.write(guide.size_line(is_full(asked), "hidden 64, crop 32"))
     log.write(say("tfnet/guide-start", config=choice.source, log=log.path))
+    out = Path(choice.config.out)
     training = guide.Training(
         choice=choice,
         voice=voice(),
         advice=ADVICE,
         writer=guide.CkptWriter(),
         folder=CHECKPOINTS,
-        out=Path(choice.config.out),
+        out=out,
+        proceed=f"python train_tfnet_gpu.py --config {choice.source} --resume latest",
+        typed=asked.words,
+        continued=guide.newest_run(out, asked.flags["resume"]) if "resume" in asked.flags else None,
     )
     code, run = guide.train(log, training)
     if run is not None:
