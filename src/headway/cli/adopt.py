@@ -24,6 +24,7 @@ from headway.adopt import (
     write_clean,
 )
 from headway.cli.bilingual import command, echo_json, option
+from headway.cli.options import JSON
 from headway.config.files import read_file
 from headway.errors import UsageError
 from headway.messages import say
@@ -47,7 +48,7 @@ class _Wanted:
 
 @command("adopt", help="adopt/help", context_settings=_LINE)
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="WHAT…")
-@option("--json", "as_json", is_flag=True, help="cli/option-json")
+@JSON
 @option("--to", help="adopt/option-to")
 @option("--torch", help="adopt/option-torch")
 @option("--dry-run", "is_dry", is_flag=True, help="adopt/option-dry-run")

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from headway.cli.bilingual import command, option
+from headway.cli.options import RUN, RUNS
 from headway.errors import UsageError
 from headway.launch import find_holder, request_stop
 from headway.messages import say
@@ -22,8 +23,8 @@ _POLL_S = 0.1
 
 
 @command("attach", help="cli/attach-help")
-@click.argument("run", required=False)
-@option("--runs", "--out", "out", default="runs", type=click.Path(path_type=Path), help="cli/option-out")
+@RUN
+@RUNS
 def attach(run: str | None, out: Path) -> int:
     """See the message `cli/attach-help`."""
     place = find_run(run, out)
@@ -41,10 +42,10 @@ def _follow(place: RunDir) -> bool:
 
 
 @command("stop", help="cli/stop-help")
-@click.argument("run", required=False)
+@RUN
 @option("--now", is_flag=True, help="cli/option-now")
 @option("--wait", "wait_s", default=60.0, type=click.FloatRange(min=0), help="cli/option-wait")
-@option("--runs", "--out", "out", default="runs", type=click.Path(path_type=Path), help="cli/option-out")
+@RUNS
 def stop(run: str | None, now: bool, wait_s: float, out: Path) -> int:
     """See the message `cli/stop-help`."""
     place = find_run(run, out)

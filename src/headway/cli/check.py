@@ -10,6 +10,7 @@ import click
 
 from headway.cli.bilingual import command, echo_json, option
 from headway.cli.consent import ask_trust
+from headway.cli.options import WORDS
 from headway.config import LoadedConfig, Recipe, RunConfig
 from headway.errors import CheckError
 from headway.machine import (
@@ -40,7 +41,7 @@ _MOST_FOLDERS = 200
 @command(
     "check",
     help="machine/help",
-    context_settings={"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]},
+    context_settings=WORDS,
 )
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[SOURCE] [KEY=VALUE]…")
 @option("--out", default=None, type=click.Path(path_type=Path), help="machine/help-out")

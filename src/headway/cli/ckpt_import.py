@@ -11,6 +11,7 @@ import click
 from headway.checkpoint import Weights, read_weights
 from headway.cli.bilingual import command, echo_json, option
 from headway.cli.consent import ask_trust
+from headway.cli.options import WORDS
 from headway.cli.trained import ask_trained
 from headway.config import LoadedConfig
 from headway.errors import UsageError
@@ -28,7 +29,7 @@ from headway.units import size
 @command(
     "import",
     help="checkpoint/help-import",
-    context_settings={"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]},
+    context_settings=WORDS,
 )
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="RECIPE FILE [KEY=VALUE]…")
 @option("--to", type=click.Path(path_type=Path), help="checkpoint/option-import-to")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from headway.cli.bilingual import command, echo_json, option
+from headway.cli.bilingual import command, echo_json
+from headway.cli.options import SHOWN_JSON, SHOWN_RUNS
 from headway.errors import UsageError
 from headway.telemetry import find_run
 from headway.ui.compare import compare_runs, find_siblings
@@ -17,8 +18,8 @@ from headway.ui.terminal.follow import show
 
 @command("compare", help="ui/help-compare")
 @click.argument("names", nargs=-1, metavar="[RUN]…")
-@option("--runs", "--out", "out", default="runs", show_default=True, type=click.Path(path_type=Path), help="ui/opt-out")
-@option("--json", "as_json", is_flag=True, help="ui/opt-json")
+@SHOWN_RUNS
+@SHOWN_JSON
 def compare(names: tuple[str, ...], out: Path, as_json: bool) -> None:
     """Show in what runs differ and what came of it."""
     runs = [find_run(name, out) for name in names] or [find_run(None, out)]

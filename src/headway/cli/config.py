@@ -11,13 +11,11 @@ import click
 
 from headway.cli.bilingual import command, echo_json, group, option
 from headway.cli.consent import ask_trust
+from headway.cli.options import WORDS
 from headway.config import Explained, RunConfig, dump_yaml, explain, load_config, schema_json
 from headway.messages import say
 from headway.start.consent import recipe_finder
 from headway.task import find_recipe
-
-_WORDS = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
-"""`--a.b=c` is a setting, not an option of the command."""
 
 
 @group("config", help="config/help")
@@ -25,7 +23,7 @@ def config() -> None:
     """See the message `config/help`."""
 
 
-@command("show", help="config/help-show", context_settings=_WORDS)
+@command("show", help="config/help-show", context_settings=WORDS)
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[SOURCE] [KEY=VALUE]…")
 @option("--json", "as_json", is_flag=True, help="config/help-json")
 @option("--origins", "with_origins", is_flag=True, help="config/help-origins")

@@ -7,17 +7,18 @@ from pathlib import Path
 import click
 
 from headway.cli.bilingual import command, echo_json, option
+from headway.cli.options import JSON, RUN, RUNS, STEP
 from headway.cli.trained import ask_trained, find_step
 from headway.messages import say
 from headway.telemetry import find_run
 
 
 @command("eval", help="cli/eval-help")
-@click.argument("run", required=False)
-@option("--step", default="latest", help="cli/option-step")
+@RUN
+@STEP
 @option("--samples", type=click.IntRange(min=1), help="cli/option-samples")
-@option("--runs", "--out", "out", default="runs", type=click.Path(path_type=Path), help="cli/option-out")
-@option("--json", "as_json", is_flag=True, help="cli/option-json")
+@RUNS
+@JSON
 def eval(run: str | None, step: str, samples: int | None, out: Path, as_json: bool) -> None:
     """Measure a trained model."""
     place = find_run(run, out)

@@ -7,18 +7,19 @@ from pathlib import Path
 import click
 
 from headway.cli.bilingual import command, echo_json, option
+from headway.cli.options import RUN, SHOWN_DRY_RUN, SHOWN_JSON, SHOWN_RUNS
 from headway.messages import say
 from headway.telemetry import find_run, refuse_links
 from headway.ui.export import FORMATS, Format, export_run, list_targets
 
 
 @command("export", help="ui/help-export")
-@click.argument("run", required=False)
+@RUN
 @option("--format", "kind", type=click.Choice(FORMATS), default="csv", show_default=True, help="ui/opt-format")
 @option("--to", type=click.Path(path_type=Path, file_okay=False), help="ui/opt-to")
-@option("--runs", "--out", "out", default="runs", show_default=True, type=click.Path(path_type=Path), help="ui/opt-out")
-@option("--dry-run", is_flag=True, help="ui/opt-dry-run")
-@option("--json", "as_json", is_flag=True, help="ui/opt-json")
+@SHOWN_RUNS
+@SHOWN_DRY_RUN
+@SHOWN_JSON
 def export(run: str | None, kind: Format, to: Path | None, out: Path, dry_run: bool, as_json: bool) -> None:
     """Write metrics and validations as files."""
     found = find_run(run, out)

@@ -16,8 +16,7 @@ from headway.start.supervise import Conclusion, conclude, supervise
 from headway.telemetry import RunDir, read_beat, require_record
 from headway.ui.terminal.ending import ending_lines, line_ending_lines, typed
 from headway.ui.terminal.failure import failure_text
-from headway.ui.terminal.line_screen import LineScreen
-from headway.ui.terminal.run_screen import RunScreen
+from headway.ui.terminal.run_screen import LineScreen, RunScreen
 
 
 def finish(

@@ -12,6 +12,7 @@ import click
 
 from headway.cli.bilingual import command, echo_json, option
 from headway.cli.consent import ask_trust
+from headway.cli.options import WORDS
 from headway.config import LoadedConfig, RunConfig
 from headway.errors import PlanError, UsageError
 from headway.machine import MachineReport, find_machine, has_bf16, wished_devices
@@ -29,9 +30,7 @@ _PROBE_S = 120.0
 """What the bar of `--probe` counts to."""
 
 
-@command(
-    "plan", help="plan/help", context_settings={"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
-)
+@command("plan", help="plan/help", context_settings=WORDS)
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[SOURCE] [KEY=VALUE]…")
 @option("--machine", "record", default=None, type=click.Path(path_type=Path), help="machine/help-machine")
 @option("--on", "wanted", default=None, help="machine/help-on")

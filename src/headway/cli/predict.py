@@ -12,6 +12,7 @@ import click
 
 from headway.cli.bilingual import command, echo_json, option
 from headway.cli.consent import ask_trust
+from headway.cli.options import JSON, RUNS, STEP, WORDS
 from headway.cli.trained import ask_trained, find_step, recipe_of
 from headway.config import load_config
 from headway.errors import UsageError
@@ -23,13 +24,13 @@ from headway.telemetry import RunDir, find_run, refuse_links
 @command(
     "predict",
     help="cli/predict-help",
-    context_settings={"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]},
+    context_settings=WORDS,
 )
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[RUN] [KEY=VALUE]…")
-@option("--step", default="latest", help="cli/option-step")
+@STEP
 @option("--to", type=click.Path(path_type=Path), help="cli/option-to")
-@option("--runs", "--out", "out", default="runs", type=click.Path(path_type=Path), help="cli/option-out")
-@option("--json", "as_json", is_flag=True, help="cli/option-json")
+@RUNS
+@JSON
 def predict(words: tuple[str, ...], step: str, to: Path | None, out: Path, as_json: bool) -> None:
     """Let a trained model produce something."""
     given = bool(words) and "=" not in words[0] and not words[0].startswith("-")

@@ -9,18 +9,19 @@ from pathlib import Path
 import click
 
 from headway.cli.bilingual import command, echo_json, option
+from headway.cli.options import RUN, SHOWN_DRY_RUN, SHOWN_JSON, SHOWN_RUNS
 from headway.messages import say
 from headway.telemetry import find_run
 from headway.ui.report import find_gains, gather, write_facts
 
 
 @command("report", help="report/help")
-@click.argument("run", required=False)
-@option("--runs", "--out", "out", default="runs", show_default=True, type=click.Path(path_type=Path), help="ui/opt-out")
+@RUN
+@SHOWN_RUNS
 @option("--to", type=click.Path(path_type=Path, dir_okay=False), help="report/opt-to")
 @option("--open", "opening", type=click.Choice(["yes", "no"]), default="no", show_default=True, help="report/opt-open")
-@option("--dry-run", is_flag=True, help="ui/opt-dry-run")
-@option("--json", "as_json", is_flag=True, help="ui/opt-json")
+@SHOWN_DRY_RUN
+@SHOWN_JSON
 def report(run: str | None, out: Path, to: Path | None, opening: str, dry_run: bool, as_json: bool) -> None:
     """Write the report of a run."""
     found = find_run(run, out)

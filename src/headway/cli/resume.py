@@ -9,6 +9,7 @@ import click
 from headway.cli.bilingual import command, option
 from headway.cli.consent import ask_trust
 from headway.cli.finish import finish, finish_behind
+from headway.cli.options import DETACH, DRY_RUN, RUNS, TRACE, WORDS
 from headway.config import LoadedConfig
 from headway.launch import Claims, Lease, Nursery, refuse_held
 from headway.messages import say
@@ -26,15 +27,15 @@ from headway.ui.terminal.deciding import DecisionScreen
 @command(
     "resume",
     help="cli/resume-help",
-    context_settings={"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]},
+    context_settings=WORDS,
 )
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[RUN] [KEY=VALUE]…")
-@option("--detach", is_flag=True, help="cli/option-detach")
-@option("--dry-run", is_flag=True, help="cli/option-dry-run")
-@option("--trace/--no-trace", default=None, help="cli/option-trace")
+@DETACH
+@DRY_RUN
+@TRACE
 @option("--step", type=click.IntRange(min=1), help="cli/option-fork-step")
 @option("--from-scratch", is_flag=True, help="cli/option-from-scratch")
-@option("--runs", "--out", "out", default="runs", type=click.Path(path_type=Path), help="cli/option-out")
+@RUNS
 @unblocked
 def resume(
     words: tuple[str, ...],

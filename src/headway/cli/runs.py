@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from headway.cli.bilingual import command, echo_json, option
+from headway.cli.bilingual import command, echo_json
+from headway.cli.options import SHOWN_JSON, SHOWN_RUNS
 from headway.messages import say
 from headway.telemetry import list_closed, list_rows
 from headway.ui.terminal.follow import show
@@ -18,8 +19,8 @@ _NAMED = 5
 
 
 @command("runs", help="ui/help-runs")
-@option("--runs", "--out", "out", default="runs", show_default=True, type=click.Path(path_type=Path), help="ui/opt-out")
-@option("--json", "as_json", is_flag=True, help="ui/opt-json")
+@SHOWN_RUNS
+@SHOWN_JSON
 def runs(out: Path, as_json: bool) -> None:
     """List the runs of a folder."""
     rows, closed = list_rows(out), list_closed(out)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
-from headway.cli.bilingual import command, option
+from headway.cli.bilingual import command
 from headway.cli.consent import ask_trust
 from headway.cli.finish import finish, finish_behind
+from headway.cli.options import DETACH, DRY_RUN, TRACE, WORDS
 from headway.launch import Claims
 from headway.messages import say
 from headway.start.decide import decide
@@ -22,12 +23,12 @@ from headway.ui.terminal.deciding import DecisionScreen
 @command(
     "train",
     help="cli/train-help",
-    context_settings={"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]},
+    context_settings=WORDS,
 )
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[WHAT] [KEY=VALUE]…")
-@option("--detach", is_flag=True, help="cli/option-detach")
-@option("--dry-run", is_flag=True, help="cli/option-dry-run")
-@option("--trace/--no-trace", default=None, help="cli/option-trace")
+@DETACH
+@DRY_RUN
+@TRACE
 @unblocked
 def train(words: tuple[str, ...], detach: bool, dry_run: bool, trace: bool | None) -> int:
     """See the message `cli/train-help`."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from headway.cli.bilingual import command, echo_json, option
+from headway.cli.options import JSON
 from headway.config import forget as forget_path
 from headway.config import read_trusted
 from headway.config import trust as trust_path
@@ -19,7 +20,7 @@ from headway.messages import say
 @click.argument("path", required=False, type=click.Path(path_type=Path))
 @option("--forget", is_flag=True, help="cli/option-forget")
 @option("--dry-run", is_flag=True, help="cli/option-trust-dry-run")
-@option("--json", "as_json", is_flag=True, help="cli/option-json")
+@JSON
 def trust(path: Path | None, forget: bool, dry_run: bool, as_json: bool) -> None:
     """See the message `cli/trust-help`."""
     if path is None:

@@ -14,6 +14,7 @@ import click
 
 from headway.cli.bilingual import command, echo_json, option
 from headway.cli.consent import ask_trust
+from headway.cli.options import WORDS
 from headway.config import LoadedConfig, RunConfig, load_config, redact
 from headway.errors import HeadwayError, UsageError
 from headway.launch import Claims
@@ -49,9 +50,7 @@ from headway.ui.terminal.machine import show_notes
 from headway.ui.terminal.tune import ProbeScreen, show_result, show_space, space_record
 
 
-@command(
-    "tune", help="tune/help", context_settings={"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
-)
+@command("tune", help="tune/help", context_settings=WORDS)
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[SOURCE] [KEY=VALUE]…")
 @option("--budget", default="10m", help="tune/help-budget")
 @option("--lr-range", "has_rates", is_flag=True, help="tune/help-lr-range")

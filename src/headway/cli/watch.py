@@ -9,16 +9,17 @@ from pathlib import Path
 import click
 
 from headway.cli.bilingual import command, echo_json, option
+from headway.cli.options import RUN, SHOWN_JSON, SHOWN_RUNS
 from headway.telemetry import find_run
 from headway.ui.terminal.follow import follow, show
 from headway.ui.terminal.watch import View, look, one_line, render
 
 
 @command("watch", help="ui/help-watch")
-@click.argument("run", required=False)
-@option("--runs", "--out", "out", default="runs", show_default=True, type=click.Path(path_type=Path), help="ui/opt-out")
+@RUN
+@SHOWN_RUNS
 @option("--once", is_flag=True, help="ui/opt-once")
-@option("--json", "as_json", is_flag=True, help="ui/opt-json")
+@SHOWN_JSON
 def watch(run: str | None, out: Path, once: bool, as_json: bool) -> None:
     """Show a run until it ends."""
     found = find_run(run, out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
@@ -36,6 +37,8 @@ class Decision:
     """For the run's directory."""
     machine: MachineReport | None
     """None: the look at it took too long for a launch line."""
+    late: Future[MachineReport] | None = None
+    """That look, which may still come to an end."""
     loaded: LoadedConfig | None = None
     """With the micro-batch that its preset means on this machine; None: a launch line."""
     plan: Plan | None = None

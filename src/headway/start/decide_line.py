@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
@@ -67,7 +69,7 @@ def decide_line(
         waits: wait here for GPUs; otherwise whoever supervises it does.
     """
     environ = _environ(read, os.environ if base is None else base)
-    look = _Look(wish.out, read, environ)
+    look = _look(wish.out, read, environ)
     devices = _devices(wish, claims, environ, tell, waits=waits)
     world_size = _world_size(read, wish, devices, environ)
     line = ForeignLine(
@@ -95,7 +97,10 @@ def decide_line(
         environment=_changes(environ),
         env_names=tuple(read.set_names),
     )
-    return Decision(job=job, out=wish.out, name=read.name, machine=look.result())
+    machine = None
+    with contextlib.suppress(Exception):  # border: too late, or it failed
+        machine = look.result(_LOOK_S)
+    return Decision(job=job, out=wish.out, name=read.name, machine=machine, late=None if machine else look)
 
 
 def _environ(read: ReadLine, base: Mapping[str, str]) -> dict[str, str]:
@@ -120,26 +125,20 @@ def _set_over(environ: Mapping[str, str], changes: Mapping[str, str | None]) -> 
     return {name: value for name, value in {**environ, **changes}.items() if value is not None}
 
 
-class _Look:
-    """Looks at the machine beside the decision, in a thread, for a driver may not answer."""
+def _look(out: Path, read: ReadLine, environ: Mapping[str, str]) -> Future[MachineReport]:
+    """Look at the machine beside the decision, in a thread of which nobody waits for the end."""
+    # A rank of ours is started by the line's own interpreter; what a launcher or a script starts, nobody knows.
+    python = read.argv[0] if read.is_native and "python" in Path(read.argv[0]).name else None
+    found: Future[MachineReport] = Future()
 
-    def __init__(self, out: Path, read: ReadLine, environ: Mapping[str, str]) -> None:
-        self._found: MachineReport | None = None
-        # A rank of ours is started by the line's own interpreter; what a launcher or a script starts, nobody knows.
-        python = read.argv[0] if read.is_native and "python" in Path(read.argv[0]).name else None
-        self._thread = threading.Thread(target=self._run, args=(out, python, environ), daemon=True)
-        self._thread.start()
-
-    def result(self) -> MachineReport | None:
-        """Return what is known by now."""
-        self._thread.join(_LOOK_S)
-        return self._found
-
-    def _run(self, out: Path, python: str | None, environ: Mapping[str, str]) -> None:
+    def run() -> None:
         try:
-            self._found = inspect_for_line(out, python, environ)
-        except Exception:  # border: a look that fails costs the line nothing
-            self._found = None
+            found.set_result(inspect_for_line(out, python, environ))
+        except Exception as err:  # border: a look that fails costs the line nothing
+            found.set_exception(err)
+
+    threading.Thread(target=run, name="headway-look", daemon=True).start()
+    return found
 
 
 def _devices(

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from headway.checkpoint import copy_checkpoint
 from headway.config import dump_yaml, redact, redact_words
 from headway.launch import Job, write_job
+from headway.machine import MachineReport
 from headway.process import make_lease
 from headway.start.decide import Decision
 from headway.telemetry import EventLog, RunDir, new_run_dir, require_record, write_json
@@ -51,6 +55,8 @@ def write_run(decision: Decision, argv: Sequence[str] | None = None) -> tuple[Ru
     log.append("run_started", command=command["argv"], starter=make_lease())
     if decision.machine is not None:
         log.append("checked", findings=[finding.to_json() for finding in decision.machine.findings])
+    if decision.late is not None:
+        decision.late.add_done_callback(partial(_write_late, run))
     loaded, plan = decision.loaded, decision.plan
     if loaded is not None and plan is not None:
         log.append("planned", steps=plan.total_steps, world_size=plan.world_size)
@@ -92,6 +98,12 @@ def fork_run(run: RunDir, checkpoint: Path, argv: Sequence[str] | None = None) -
     log.append("run_started", command=describe_command(argv)["argv"], parent=run.name, checkpoint=checkpoint.name)
     log.close()
     return fork
+
+
+def _write_late(run: RunDir, look: Future[MachineReport]) -> None:
+    """Write a machine whose look came after the decision; the report shows it."""
+    with contextlib.suppress(Exception):  # border: beside the run, which goes on without
+        write_json(run.machine, look.result().to_json())
 
 
 def _write_decision(run: RunDir, decision: Decision, job: Job, command: dict[str, Any]) -> None:

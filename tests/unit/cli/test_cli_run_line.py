@@ -9,7 +9,7 @@ import pytest
 
 from headway.adopt import check, read_line, understand, write_clean
 from headway.errors import UsageError
-from headway.ui.terminal.line_screen import hang_table
+from headway.ui.terminal.run_screen import hang_table
 
 TORCHRUN = "from torch.distributed.run import main\n"
 

@@ -6,8 +6,8 @@ import io
 import re
 
 from headway.telemetry import Beat
-from headway.ui.terminal.line_screen import LineScreen as RunScreen
-from headway.ui.terminal.pace import Pace
+from headway.ui.terminal.pace import LinePace as Pace
+from headway.ui.terminal.run_screen import LineScreen as RunScreen
 
 
 def beat(step):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from headway.ui.terminal.line_screen import LineScreen as RunScreen
+from headway.ui.terminal.run_screen import LineScreen as RunScreen
 from headway.ui.text import cell_width
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from headway.start.decide import decide
 from headway.start.decide_line import LineWish, decide_line
 from headway.start.detach import Orders
 from headway.start.source import load_words
+from headway.start.write import write_run
 
 
 class Screen:
@@ -101,6 +104,27 @@ def test_the_lines_own_variables_decide_and_our_environment_is_left_alone(tmp_pa
     job = decide_line(read_line((line,)), LineWish(out=tmp_path), Claims("x", tmp_path), print).job
     assert job.world_size == 1 and dict(os.environ) == before
     assert job.environment["TOKEN_X"] == "hidden" and "hidden" not in json.dumps(job.to_json())
+
+
+def test_a_look_that_takes_too_long_delays_nothing_and_is_written_when_it_comes(tmp_path, monkeypatch):
+    asked = threading.Event()
+
+    def look(*_):
+        asked.wait(30)
+        return machine()
+
+    monkeypatch.setattr(line_deciding, "inspect_for_line", look)
+    began = time.monotonic()
+    decision = decide_line(read_line(("python", "x.py")), LineWish(out=tmp_path), Claims("x", tmp_path), print)
+    assert decision.machine is None and time.monotonic() - began < 5
+    run, _ = write_run(decision)
+    assert not run.machine.exists()
+    asked.set()
+    decision.late.result(30)
+    deadline = time.monotonic() + 30
+    while not run.machine.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_what_a_supervisor_in_the_background_is_told_reads_back(tmp_path):

@@ -1,18 +1,63 @@
-"""How fast a foreign run goes and how long it still takes, from its steps and its own words."""
+"""How fast a run goes and how long it still takes: by the heartbeats of our engine, or by a line's steps and words."""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 from headway.launch import Progress, ProgressReader
 from headway.messages import say
+from headway.telemetry import Beat
 from headway.units import count, duration
 
+NOT_STEPS: Final = frozenset({"start", "restore", "eval", "save"})
+"""Phases whose time is not the steps' own."""
+_RECENT_STEPS: Final = 20
 _WINDOW_S: Final = 60.0
 
 
 class Pace:
+    """Seconds a step over the last twenty steps, validation, saving and starting left out."""
+
+    def __init__(self) -> None:
+        self._own_s = 0.0
+        self._seen_s: float | None = None
+        self._attempt = -1
+        self._marks: deque[tuple[int, int, float]] = deque()
+
+    def see(self, beat: Beat, now_s: float) -> None:
+        """Take in where the slowest rank is."""
+        if beat.attempt != self._attempt or (self._marks and beat.step < self._marks[-1][0]):
+            self._attempt = beat.attempt
+            self._marks.clear()
+            self._seen_s = None
+        if self._seen_s is not None and beat.phase not in NOT_STEPS:
+            self._own_s += max(0.0, now_s - self._seen_s)
+        self._seen_s = now_s
+        if self._marks and self._marks[-1][0] == 0 and beat.step > 0:
+            # A resumed rank says 0 until its first step is finished; the way from 0 to there was not trained now.
+            self._marks.clear()
+        if not self._marks or beat.step > self._marks[-1][0]:
+            self._marks.append((beat.step, beat.samples, self._own_s))
+        while len(self._marks) > 2 and self._marks[-1][0] - self._marks[1][0] >= _RECENT_STEPS:
+            self._marks.popleft()
+
+    def step_s(self) -> float | None:
+        """Return seconds a step, or None before two marks."""
+        return self._ratio(lambda a, b: (b[2] - a[2]) / (b[0] - a[0]))
+
+    def rate_samples_s(self) -> float | None:
+        """Return samples a second, or None before two marks."""
+        return self._ratio(lambda a, b: (b[1] - a[1]) / (b[2] - a[2]))
+
+    def _ratio(self, of: Callable[[tuple[int, int, float], tuple[int, int, float]], float]) -> float | None:
+        if len(self._marks) < 2 or self._marks[-1][2] <= self._marks[0][2]:
+            return None
+        return of(self._marks[0], self._marks[-1])
+
+
+class LinePace:
     """Follows the first rank's lines for totals and losses, and steps from whoever sees them."""
 
     def __init__(self) -> None:

@@ -5,60 +5,17 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, TextIO
 
 from headway.messages import say
 from headway.telemetry import Beat
+from headway.ui.terminal.pace import NOT_STEPS, Pace
 from headway.ui.text import cell_width, clean_text, columns_of, fit_text
 from headway.units import duration, short
 
-_RECENT_STEPS: Final = 20
 _PLAIN_EVERY_S: Final = 30.0
 _REDRAW_S: Final = 0.1
-_NOT_STEPS: Final = frozenset({"start", "restore", "eval", "save"})
-"""Phases whose time is not the steps' own."""
-
-
-class Pace:
-    """Seconds a step over the last twenty steps, validation, saving and starting left out."""
-
-    def __init__(self) -> None:
-        self._own_s = 0.0
-        self._seen_s: float | None = None
-        self._attempt = -1
-        self._marks: deque[tuple[int, int, float]] = deque()
-
-    def see(self, beat: Beat, now_s: float) -> None:
-        """Take in where the slowest rank is."""
-        if beat.attempt != self._attempt or (self._marks and beat.step < self._marks[-1][0]):
-            self._attempt = beat.attempt
-            self._marks.clear()
-            self._seen_s = None
-        if self._seen_s is not None and beat.phase not in _NOT_STEPS:
-            self._own_s += max(0.0, now_s - self._seen_s)
-        self._seen_s = now_s
-        if self._marks and self._marks[-1][0] == 0 and beat.step > 0:
-            # A resumed rank says 0 until its first step is finished; the way from 0 to there was not trained now.
-            self._marks.clear()
-        if not self._marks or beat.step > self._marks[-1][0]:
-            self._marks.append((beat.step, beat.samples, self._own_s))
-        while len(self._marks) > 2 and self._marks[-1][0] - self._marks[1][0] >= _RECENT_STEPS:
-            self._marks.popleft()
-
-    def step_s(self) -> float | None:
-        """Return seconds a step, or None before two marks."""
-        return self._ratio(lambda a, b: (b[2] - a[2]) / (b[0] - a[0]))
-
-    def rate_samples_s(self) -> float | None:
-        """Return samples a second, or None before two marks."""
-        return self._ratio(lambda a, b: (b[1] - a[1]) / (b[2] - a[2]))
-
-    def _ratio(self, of: Callable[[tuple[int, int, float], tuple[int, int, float]], float]) -> float | None:
-        if len(self._marks) < 2 or self._marks[-1][2] <= self._marks[0][2]:
-            return None
-        return of(self._marks[0], self._marks[-1])
 
 
 class ProgressLine:
@@ -133,7 +90,7 @@ class ProgressLine:
             parts.append(say("ui/progress-loss", loss=f"{beat.loss:.4g}"))
         if validation is not None:
             parts.append(say("ui/progress-val", name=clean_text(validation[0]), value=f"{validation[1]:.4g}"))
-        if beat.phase in _NOT_STEPS:
+        if beat.phase in NOT_STEPS:
             parts.append(say(f"ui/phase-{beat.phase}"))
         rate = self._pace.rate_samples_s() or (beat.rate if beat.rate > 0 else None)
         if rate is not None:

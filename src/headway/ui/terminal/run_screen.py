@@ -1,7 +1,10 @@
-"""A run on the terminal while it trains: the progress line, what ranks print, and the events worth a line."""
+"""A run on the terminal while it trains: what ranks print, the events worth a line, and one line that moves."""
 
 from __future__ import annotations
 
+import contextlib
+import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TextIO
 
@@ -10,12 +13,23 @@ from headway.planner import Plan
 from headway.telemetry import Beat, best_measure
 from headway.ui.output import trusted
 from headway.ui.terminal.limit import LineLimit
+from headway.ui.terminal.pace import LinePace
 from headway.ui.terminal.progress_line import ProgressLine
-from headway.ui.text import clean_text
+from headway.ui.text import clean_text, columns_of, fit_text
 from headway.units import duration, size
 
-_SHOWN_LINE: Final = 2000
+_SHOWN_OWN_LINE: Final = 2000
 _ON_HANG: Final = {"wait": "console/hang-wait", "restart": "console/hang-restart", "stop": "console/hang-stop"}
+_HOLD_S: Final = 0.15
+"""How long a line waits for its like from other ranks."""
+_MOST_WAITING: Final = 200
+_MOST_A_TICK: Final = 400
+"""Lines shown between two ticks; a flood is counted, and stands whole in the log."""
+_SHOWN_LINE: Final = 4000
+_FLOOD_S: Final = 1.0
+"""Between two words on how many lines were not shown."""
+_TELL_S: Final = 30.0
+"""Between two words on progress where there is no terminal."""
 
 
 class RunScreen:
@@ -43,7 +57,7 @@ class RunScreen:
 
     def line(self, rank: int, line: bytes) -> None:
         """Show what a rank printed, made safe for a terminal."""
-        text = line[:_SHOWN_LINE].decode("utf-8", "replace")
+        text = line[:_SHOWN_OWN_LINE].decode("utf-8", "replace")
         for shown in self._limit.take(f"[{rank}] {clean_text(text)}"):
             self._line.say(shown)
 
@@ -109,3 +123,177 @@ def _lost(event: dict[str, Any]) -> str:
 
 def _why(event: dict[str, Any]) -> str:
     return str(event.get("why", "n/a"))
+
+
+@dataclass(slots=True)
+class _Waiting:
+    text: str
+    at: float
+    ranks: list[int] = field(default_factory=list)
+
+
+class LineScreen:
+    """Shows one foreign run: ranks' lines on `out`, our own words on `err`."""
+
+    def __init__(self, out: TextIO, err: TextIO, world_size: int, log: Path | None = None) -> None:
+        """With `log`, lines are shown only at first: the streams are a file, and they stand in the log."""
+        self._out, self._err, self._world_size = trusted(out), trusted(err), world_size
+        self._limit = LineLimit(log)
+        self._waiting: list[_Waiting] = []
+        self._at: dict[int, int] = {}
+        self._taken = self._dropped = 0
+        self._flood_at = 0.0
+        self._bar = ""
+        self._has_bar = False
+        """The job draws one of its own."""
+        self._is_terminal = err.isatty()
+        self._pace = LinePace()
+        self._told_at = time.monotonic()
+
+    def event(self, event: dict[str, Any]) -> None:
+        """Say an event that a person would want to know."""
+        self._limit.see(event)
+        lines = _event_lines(event)
+        if lines:
+            self._flush()
+            self._write(self._err, lines)
+
+    def line(self, rank: int, line: bytes) -> None:
+        """Take a line; it is shown a moment later, together with its like."""
+        self._taken += 1
+        if self._taken > _MOST_A_TICK:
+            self._dropped += 1
+            return
+        if rank == 0:
+            self._pace.read(line)
+        text = clean_text(line[:_SHOWN_LINE].decode("utf-8", "replace"))
+        first = self._at.get(rank, 0)
+        for place in range(first, len(self._waiting)):
+            if self._waiting[place].text == text:
+                self._waiting[place].ranks.append(rank)
+                self._at[rank] = place
+                return
+        self._waiting.append(_Waiting(text, time.monotonic(), [rank]))
+        self._at[rank] = len(self._waiting) - 1
+        if len(self._waiting) >= _MOST_WAITING:
+            self._flush()
+
+    def bar(self, rank: int, state: bytes) -> None:
+        """Keep a bar's latest state; the lowest rank's is shown."""
+        if rank == 0:
+            self._pace.read(state)
+        if rank == 0 and self._is_terminal:
+            self._has_bar = True
+            self._bar = clean_text(state[:_SHOWN_LINE].decode("utf-8", "replace"))
+
+    def skipped(self, num: int) -> None:
+        """Count what did not even come here."""
+        self._dropped += num
+
+    def tick(self, beats: list[Beat | None]) -> None:
+        """Show what has waited long enough, and the bar."""
+        if self._waiting and time.monotonic() - self._waiting[0].at >= _HOLD_S:
+            self._flush()
+        self._taken = 0
+        if self._dropped and time.monotonic() - self._flood_at >= _FLOOD_S:
+            self._tell_dropped()
+        self._show_pace(max((beat.step for beat in beats if beat is not None), default=0))
+        if self._bar:
+            self._err.write(f"\r{fit_text(self._bar, columns_of(self._err))}\x1b[K")
+            self._err.flush()
+
+    def _show_pace(self, step: int) -> None:
+        """Say how far it is: in one place on a terminal where the job draws no bar of its own, else now and then."""
+        now = time.monotonic()
+        self._pace.step(step, now)
+        text = self._pace.text()
+        if text is None:
+            return
+        if self._is_terminal:
+            self._bar = self._bar if self._has_bar else text
+        elif now - self._told_at >= _TELL_S:
+            self._told_at = now
+            self._flush()
+            self._write(self._err, [text])
+
+    def _tell_dropped(self) -> None:
+        self._flood_at = time.monotonic()
+        told = self._limit.take(say("run/lines-skipped", num=self._dropped))
+        self._dropped = 0
+        if told:
+            self._write(self._err, told)
+
+    def close(self) -> None:
+        """Show the last lines."""
+        self._flush()
+        if self._dropped:
+            self._tell_dropped()
+        if self._bar:
+            self._err.write("\r\x1b[K")
+            self._bar = ""
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        lines = [shown for one in self._waiting for shown in self._limit.take(self._compose(one))]
+        self._waiting, self._at = [], {}
+        if lines:
+            self._write(self._out, lines)
+
+    def _compose(self, one: _Waiting) -> str:
+        times = f" (×{len(one.ranks)})" if len(one.ranks) > 1 else ""
+        if self._world_size == 1:
+            return one.text + times
+        return f"[{_ranges(sorted(set(one.ranks)))}] {one.text}{times}"
+
+    def _write(self, stream: TextIO, lines: list[str]) -> None:
+        if self._bar:
+            self._err.write("\r\x1b[K")
+            self._err.flush()
+        text = "\n".join(map(clean_text, lines)) + "\n"
+        with contextlib.suppress(UnicodeEncodeError):
+            stream.write(text)
+            stream.flush()
+            return
+        stream.write(text.encode("ascii", "backslashreplace").decode("ascii"))
+        stream.flush()
+
+
+def hang_table(event: dict[str, Any]) -> list[str]:
+    """Return one line a rank: where it is and for how long."""
+    head = [say(f"run/column-{name}") for name in ("rank", "state", "step", "phase", "collective", "seconds", "place")]
+    rows = [head]
+    for view in event["ranks"]:
+        number = "n/a" if view["collectives"] is None else f"#{view['collectives']}"
+        call = f"{number} {view['collective']}" if view["collective"] else number
+        mark = "→ " if view["rank"] == event["rank"] else "  "
+        cells = [f"{mark}{view['rank']}", view["state"], str(view["step"]), view["phase"], call]
+        rows.append([*cells, f"{view['seconds']:.0f} s", view["place"] or "n/a"])
+    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _event_lines(event: dict[str, Any]) -> list[str]:
+    match event["kind"]:
+        case "hang":
+            text = say(event["code"], **event["facts"])
+            head = say("run/hang", seconds=round(event["seconds"]), text=text)
+            return [head, *map(clean_text, hang_table(event)), say(f"run/hang-{event['policy']}")]
+        case "incident" if event.get("action") == "restart":
+            return [say("run/restart", rank="n/a" if event["rank"] is None else event["rank"], text=event["text"])]
+        case "stop_requested":
+            return [say("run/stop-now" if event.get("now") else "run/stop")]
+        case "warning":
+            return [say(event["code"], **event.get("facts", {}))]
+    return []
+
+
+def _ranges(ranks: list[int]) -> str:
+    """Return `0-3,6`."""
+    parts: list[list[int]] = []
+    for rank in ranks:
+        if parts and rank == parts[-1][-1] + 1:
+            parts[-1].append(rank)
+        else:
+            parts.append([rank])
+    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
