@@ -10,6 +10,7 @@ import pickle
 import pytest
 
 from headway.launch.hook import Flight, hook_environment, read_dump, read_flight
+from headway.launch.hook import flight as flight_module
 from headway.launch.hook.flight import flight_of, read_plain
 
 GROUPS = {"0": {"last_enqueued_collective": "10", "last_completed_collective": 9, "last_started_collective": "-1"}}
@@ -78,3 +79,28 @@ def test_the_watchdogs_dump_is_kept_in_the_run_and_an_old_one_is_not_believed(tm
 
 def test_a_place_the_user_has_chosen_for_dumps_stays(tmp_path):
     assert "TORCH_FR_DUMP_TEMP_FILE" not in hook_environment(tmp_path, 1, {"TORCH_FR_DUMP_TEMP_FILE": "/mine"})
+
+
+def test_a_dump_longer_than_what_is_read_is_no_record(tmp_path, monkeypatch):
+    monkeypatch.setattr(flight_module, "_MOST_PICKLE_BYTES", 100)
+    (tmp_path / "ranks").mkdir()
+    place = tmp_path / "ranks" / "nccl_trace_rank_0"
+    place.write_bytes(pickle.dumps({"pg_status": GROUPS, "entries": ENTRIES * 100}, protocol=2))
+    assert read_dump(tmp_path, 0, since=0.0) is None
+
+
+class _Calls:
+    def __reduce__(self):
+        return (open, ("made", "w"))
+
+
+def test_no_function_is_ever_called(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for protocol in range(6):
+        with pytest.raises(ValueError, match="refused"):
+            read_plain(pickle.dumps(_Calls(), protocol=protocol))
+    # INST, OBJ, NEWOBJ, extension codes, persistent ids: every other way to a callable.
+    for data in (b"(ios\nsystem\n.", b"(cos\nsystem\no.", b"cos\nsystem\n)\x81.", b"\x82\x01.", b"Pid\n."):
+        with pytest.raises(ValueError):
+            read_plain(data)
+    assert not list(tmp_path.iterdir())

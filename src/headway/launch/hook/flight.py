@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import math
-import pickletools
+import pickle
 import socket
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from headway.launch.hook.place import DUMP_NAME
 
 _MOST_BYTES: Final = 1 << 20
-_MOST_PICKLE_BYTES: Final = 64 << 20
-_MARK: Final = object()
+_MOST_PICKLE_BYTES: Final = 8 << 20
+"""The last 2,000 collectives of a rank with their stacks take about three; reading eight takes 0.1 s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,69 +91,24 @@ def read_dump(run_root: Path, rank: int, since: float) -> Flight | None:
 def read_plain(data: bytes) -> Any:
     """Return a pickle made of dicts, lists, tuples, texts and numbers.
 
-    The opcodes are followed one by one; those that name a class or call something are refused, so nothing can run.
+    Whatever names a class or a function is refused, so nothing can be called: without one on its stack a pickle only
+    builds plain values.
 
     Raises:
         ValueError: it holds anything else, or is damaged.
     """
-    stack: list[Any] = []
-    memo: dict[object, Any] = {}
     try:
-        for opcode, argument, _ in pickletools.genops(data):
-            name = opcode.name
-            if name == "STOP":
-                return stack.pop()
-            if name in ("BINPUT", "LONG_BINPUT"):
-                memo[argument] = stack[-1]
-            elif name == "MEMOIZE":
-                memo[len(memo)] = stack[-1]
-            elif name in ("BINGET", "LONG_BINGET"):
-                stack.append(memo[argument])
-            else:
-                _apply(name, argument, stack)
-    except (IndexError, KeyError, TypeError) as err:
+        return _PlainUnpickler(io.BytesIO(data)).load()
+    except (pickle.UnpicklingError, EOFError, LookupError, TypeError, AttributeError, MemoryError) as err:
         raise ValueError(f"a damaged pickle: {err!r}") from err
-    raise ValueError("a pickle without an end")
 
 
-def _apply(name: str, argument: Any, stack: list[Any]) -> None:
-    match name:
-        case "PROTO" | "FRAME":
-            pass
-        case "MARK":
-            stack.append(_MARK)
-        case "EMPTY_DICT" | "EMPTY_LIST" | "EMPTY_TUPLE":
-            stack.append({"EMPTY_DICT": {}, "EMPTY_LIST": [], "EMPTY_TUPLE": ()}[name])
-        case "NONE" | "NEWTRUE" | "NEWFALSE":
-            stack.append({"NONE": None, "NEWTRUE": True, "NEWFALSE": False}[name])
-        case "BININT" | "BININT1" | "BININT2" | "LONG1" | "BINFLOAT" | "BINUNICODE" | "SHORT_BINUNICODE":
-            stack.append(argument)
-        case "APPEND":
-            item = stack.pop()
-            stack[-1].append(item)
-        case "APPENDS":
-            items = _since_mark(stack)
-            stack[-1].extend(items)
-        case "SETITEM":
-            value, key = stack.pop(), stack.pop()
-            stack[-1][key] = value
-        case "SETITEMS":
-            items = _since_mark(stack)
-            stack[-1].update(zip(items[::2], items[1::2], strict=True))
-        case "TUPLE":
-            stack.append(tuple(_since_mark(stack)))
-        case "TUPLE1" | "TUPLE2" | "TUPLE3":
-            size = int(name[-1])
-            stack[-size:] = [tuple(stack[-size:])]
-        case _:
-            raise ValueError(f"the opcode {name} is refused")
+class _PlainUnpickler(pickle.Unpickler):
+    """Refuses every name. C code: the opcodes followed in Python took nine times as long, and the supervisor waits."""
 
-
-def _since_mark(stack: list[Any]) -> list[Any]:
-    items = []
-    while (item := stack.pop()) is not _MARK:
-        items.append(item)
-    return items[::-1]
+    def find_class(self, module: str, name: str, /) -> NoReturn:
+        """Refuse it."""
+        raise ValueError(f"{module}.{name} is refused")
 
 
 def _count(group: Any, name: str) -> int:
