@@ -1,17 +1,14 @@
-"""The faults of `fault_blame.py`: a small two-rank job that can fail in many ways, and what is right to say of each."""
+"""The faults of `fault_blame.py`: a small job that can fail in many ways, and what is right to say of each."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Literal
 
-ODD = 1
-"""The rank that every fault strikes."""
-
 JOB = """
 import os, signal, socket, sys, time
 import torch, torch.distributed as dist
-fault, rank, odd = sys.argv[1], int(os.environ["RANK"]), 1
+fault, rank, odd = sys.argv[1], int(os.environ["RANK"]), int(sys.argv[2])
 dist.init_process_group("gloo")
 model = torch.nn.Linear(8, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
@@ -72,6 +69,8 @@ def strike():
             if os.fork() == 0:
                 time.sleep(1000)
                 os._exit(0)
+    if fault == "data-server":
+        socket.create_connection(("127.0.0.1", int(os.environ["CLOSED_PORT"])))
     if fault == "port-taken":
         socket.create_server(("127.0.0.1", int(os.environ["TAKEN_PORT"])))
 
@@ -110,6 +109,8 @@ class Fault:
     """A control group around the whole launch."""
     act: Act | None = None
     """What is done from outside, once the odd rank has come to its sixth step."""
+    is_tie: bool = False
+    """Two ranks only disagree, and nothing tells who is odd: right is to blame neither."""
     dead: bool = field(default=False)
     """The rank is dead at once, so the time until the supervisor knows is measured."""
 
@@ -129,6 +130,7 @@ FAULTS: dict[str, Fault] = {
     "import": _kinds("import-error"),
     "memory": _kinds("host-out-of-memory"),
     "port-taken": _kinds("port-in-use"),
+    "data-server": _kinds("server-refused"),
     "exit-3": _kinds("exited"),
     "exit-0": _kinds("early-exit"),
     "os-exit-0": Fault(kinds=frozenset({"early-exit"}), dead=True),
@@ -143,7 +145,7 @@ FAULTS: dict[str, Fault] = {
     "SIGSTOP": _kinds("rank-stopped"),
     "skip": _kinds("rank-behind"),
     "skip-step": _kinds("early-exit", "collective-mismatch"),
-    "wrong-collective": _kinds("collective-mismatch"),
+    "wrong-collective": Fault(kinds=frozenset({"collective-mismatch"}), is_tie=True),
     "shape": _kinds("collective-mismatch"),
     "slow-loader": _kinds("data-stall"),
     "slow-worker": _kinds("data-stall"),

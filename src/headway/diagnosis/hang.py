@@ -53,6 +53,8 @@ class Hang:
     @property
     def code(self) -> str:
         """Message code."""
+        if self.kind == "collective-mismatch" and self.rank is None:
+            return "diagnose/hang-disagree"
         return "diagnose/foreign-early-exit" if self.kind == "early-exit" else f"diagnose/hang-{self.kind}"
 
     @property
@@ -74,6 +76,10 @@ class Hang:
         """Return what the placeholders of the message stand for."""
         odd = next((view for view in self.views if view.rank == self.rank), self.views[0])
         others = [view for view in self.views if view.rank != self.rank and view.collective]
+        one = [view.rank for view in self.views if _signature(view) == _signature(self.views[0])]
+        other = [view.rank for view in self.views if view.rank not in one]
+        if self.code == "diagnose/hang-disagree":
+            odd, others = next(view for view in self.views if view.rank in other), [self.views[0]]
         return {
             "rank": "n/a" if self.rank is None else self.rank,
             "seconds": round(self.seconds),
@@ -81,6 +87,8 @@ class Hang:
             "place": odd.place or "n/a",
             "own": _call(odd),
             "others": _call(others[0]) if others else "n/a",
+            "one": ", ".join(map(str, one)),
+            "other": ", ".join(map(str, other)) or "n/a",
         }
 
     def to_json(self) -> dict[str, Any]:
@@ -140,20 +148,19 @@ def _judge_outsider(view: RankView) -> tuple[str, int]:
 
 
 def _judge_all_inside(views: Sequence[RankView]) -> tuple[str, int | None]:
-    calls = Counter((view.collectives, view.collective, view.numel) for view in views)
+    """All wait, but not for the same thing: the majority is right; without one nobody can say who is odd."""
+    calls = Counter(_signature(view) for view in views)
     if len(calls) == 1:
         return "all-wait", None
-    # Of two ranks that disagree the one that has begun fewer collectives has left one out; else the minority is odd.
-    fewest = min(view.collectives or 0 for view in views)
-    most = max(view.collectives or 0 for view in views)
-    rarest = min(calls.values())
-    if fewest != most:
-        odd = [view for view in views if view.collectives == fewest]
-        if len(odd) * 2 > len(views):
-            odd = [view for view in views if view.collectives == most]
-        return "collective-mismatch", odd[0].rank
-    odd = [view for view in views if calls[(view.collectives, view.collective, view.numel)] == rarest]
-    return "collective-mismatch", odd[-1].rank
+    (usual, most), (_, second), *_ = calls.most_common()
+    if most == second:
+        return "collective-mismatch", None
+    others = [view for view in views if _signature(view) != usual]
+    return "collective-mismatch", min(others, key=lambda view: (view.collectives or 0, view.rank)).rank
+
+
+def _signature(view: RankView) -> tuple[object, ...]:
+    return view.collectives, view.collective, view.numel
 
 
 def _is_loading(view: RankView) -> bool:

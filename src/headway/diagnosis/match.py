@@ -47,6 +47,8 @@ _RULES: Final = (
     # The words of whoever has seen another process end: a rank's own signal is known without them.
     _rule("illegal-instruction", r"Signal 4 \(SIGILL\)", r"(?:by signal|Fatal Python error): Illegal instruction"),
     _rule("worker-died", r"DataLoader worker \(pid", r"DataLoader worker exited", is_transient=True),
+    # Python's own sockets: a data server, a tracker, a database. Ranks meet through C++, whose words are below.
+    _rule("server-refused", r"\bConnectionRefusedError\b", r"\[Errno 111\]", is_transient=True),
     _rule(
         "connection-lost",
         r"Connection reset by peer",

@@ -55,6 +55,12 @@ TEXTS: dict[str, Text] = {
         en="lost the connection to another rank: {text}",
         zh="与其他 rank 的连接中断：{text}",
     ),
+    "diagnose/server-refused": Text(
+        en="a server that the program asked refused the connection: {text}",
+        zh="程序访问的服务器拒绝了连接：{text}",
+        en_hint="start the server, or correct its address and port; no rank is at fault",
+        zh_hint="启动该服务器，或更正其地址与端口；与其他 rank 无关",
+    ),
     "diagnose/device-error": Text(
         en="the GPU reported an error: {text}",
         zh="GPU 报告错误：{text}",
@@ -250,6 +256,12 @@ TEXTS: dict[str, Text] = {
     "diagnose/hang-collective-mismatch": Text(
         en="rank {rank} is in {own}, the others are in {others}",
         zh="rank {rank} 在 {own}，其他 rank 在 {others}",
+        en_hint="every rank must call the same collectives in the same order and with the same shapes; see {place}",
+        zh_hint="每个 rank 必须以相同顺序、相同形状调用相同的集合通信；见 {place}",
+    ),
+    "diagnose/hang-disagree": Text(
+        en="rank {one} and rank {other} disagree: {others} and {own}",
+        zh="rank {one} 与 rank {other} 不一致：前者在 {others}，后者在 {own}",
         en_hint="every rank must call the same collectives in the same order and with the same shapes; see {place}",
         zh_hint="每个 rank 必须以相同顺序、相同形状调用相同的集合通信；见 {place}",
     ),

@@ -34,6 +34,9 @@ def error(kind, text, **more):
         ),
         ("RuntimeError", "[pair.cc:547] Connection closed by peer [127.0.0.1]:4", "connection-lost", True),
         ("DistBackendError", "NCCL error: ncclRemoteError", "connection-lost", True),
+        ("ConnectionRefusedError", "[Errno 111] Connection refused", "server-refused", True),
+        ("URLError", "<urlopen error [Errno 111] Connection refused>", "server-refused", True),
+        ("RuntimeError", "connect [127.0.0.1]:29500: Connection refused", "connection-lost", True),
         ("ValueError", "bad shape", "python-exception", False),
         (
             "RuntimeError",

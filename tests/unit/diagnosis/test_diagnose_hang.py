@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headway.diagnosis import RankView, judge_hang
+from headway.messages import say
 
 
 def view(rank, **facts):
@@ -67,3 +68,31 @@ def test_a_rank_outside_of_collectives_may_still_come_back(odd):
 def test_a_rank_that_others_may_wait_for_keeps_them_from_an_early_exit():
     hang = judge_hang([view(0, **OUT), view(1), view(2, state="0", **OUT)], 12.0)
     assert (hang.kind, hang.rank) == ("rank-behind", 0)
+
+
+@pytest.mark.parametrize(("ranks", "odd"), [(4, 0), (4, 2), (4, 3), (8, 0), (8, 7), (3, 1)])
+@pytest.mark.parametrize("facts", [{"collective": "barrier"}, {"numel": 8}, {"collectives": 8}, {"collectives": 10}])
+def test_the_majority_is_right_whichever_rank_is_odd(ranks, odd, facts):
+    hang = judge_hang([view(rank, **(facts if rank == odd else {})) for rank in range(ranks)], 12.0)
+    assert (hang.kind, hang.rank, hang.code) == ("collective-mismatch", odd, "diagnose/hang-collective-mismatch")
+
+
+@pytest.mark.parametrize("odd", [0, 1])
+@pytest.mark.parametrize("facts", [{"collective": "barrier"}, {"numel": 8}, {"collectives": 8}])
+def test_two_ranks_that_disagree_are_both_named_and_neither_is_blamed(odd, facts):
+    hang = judge_hang([view(rank, **(facts if rank == odd else {})) for rank in range(2)], 12.0)
+    assert (hang.kind, hang.rank, hang.code) == ("collective-mismatch", None, "diagnose/hang-disagree")
+    assert "rank 0 and rank 1 disagree" in say(hang.code, "en", **hang.facts()) and hang.is_certain
+
+
+def test_halves_that_disagree_are_named_as_such():
+    hang = judge_hang([view(rank, numel=rank % 2) for rank in range(4)], 12.0)
+    assert hang.rank is None
+    words = "rank 0, 2 and rank 1, 3 disagree: all_reduce #9 (0) and all_reduce #9 (1)"
+    assert say(hang.code, "en", **hang.facts()) == words
+
+
+@pytest.mark.parametrize("odd", [0, 1])
+def test_of_two_ranks_the_one_outside_of_the_collective_is_odd(odd):
+    hang = judge_hang([view(rank, **(OUT if rank == odd else {})) for rank in range(2)], 12.0)
+    assert (hang.kind, hang.rank) == ("rank-behind", odd)

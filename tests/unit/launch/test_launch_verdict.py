@@ -274,3 +274,22 @@ def test_a_kill_for_memory_is_blamed_only_when_it_was_just_now():
 
 def test_where_nobody_counts_memory_is_not_blamed():
     assert not OomCount(0.0, lambda: None).has_grown(1.0)
+
+
+@pytest.mark.parametrize("first", [0, 1, 2, 3])
+def test_the_first_failure_by_the_supervisors_clock_is_blamed_whatever_its_number(first):
+    times = {number: 20.0 - number for number in range(4)} | {first: 1.0}
+    ranks = [rank(number, code=1, error=python_error(), failed_at=times[number]) for number in range(4)]
+    found = verdict(*ranks)
+    assert found.incident.rank == first
+    assert list(found.incident.others) == sorted({0, 1, 2, 3} - {first}, key=times.get)
+
+
+@pytest.mark.parametrize("refused", [0, 1])
+def test_a_rank_whose_data_server_refuses_is_the_cause_and_not_an_echo(refused):
+    error = {"type": "ConnectionRefusedError", "text": "[Errno 111] Connection refused", "traceback": "Traceback …"}
+    lost = {"type": "RuntimeError", "text": "Connection closed by peer [127.0.0.1]:4", "traceback": "Traceback …"}
+    pair = [rank(one, code=1, error=error if one == refused else lost, failed_at=2.0) for one in range(2)]
+    pair[1 - refused].failed_at = 1.0  # the echo was heard first
+    found = verdict(*pair)
+    assert (found.incident.rank, found.incident.diagnosis.kind) == (refused, "server-refused")
