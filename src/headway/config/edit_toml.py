@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 
 from headway.config.edit_spot import Spot, Table, add_member, last_entry, line_break
 from headway.config.read_toml import end_of_value
@@ -32,6 +33,12 @@ def edit_toml(text: str, spot: Spot, value: bool | int | float | str) -> str:
         raise spot.refuse()
     pair = f"{_dotted(missing)} = {write_value('toml', value)}"
     if found:
+        begin = lines.offset(found[-1].line, 1)
+        names = spot.words[: len(found)]
+        if _is_header(text, found[-1], lines) and _depth(text, begin) > len(names):
+            # Only `[a.b]` is written: a line behind it would be `a.b.z`, so `[a]` gets a header of its own above it.
+            newline = line_break(text)
+            return f"{text[:begin]}[{_dotted(names)}]{newline}{pair}{newline}{newline}{text[begin:]}"
         return _add_to_table(text, found[-1], pair, lines)
     if len(missing) == 1:
         return _add_at_top(text, spot.tree, pair, lines)
@@ -99,6 +106,20 @@ def _own_pairs(text: str, table: Node, lines: Lines) -> list[Entry]:
 
 def _is_header(text: str, entry: Entry, lines: Lines) -> bool:
     return text[lines.offset(entry.line, 1) :].lstrip(" \t").startswith("[")
+
+
+def _depth(text: str, begin: int) -> int:
+    """Return how many names the header of a table has that begins a line."""
+    line = re.compile(r"[^\r\n]*").match(text, begin)
+    table: object = tomllib.loads(line.group()) if line else {}
+    depth = 0
+    while table:
+        if isinstance(table, dict):
+            depth += 1
+            table = next(iter(table.values()))
+        else:
+            table = table[0] if isinstance(table, list) else None
+    return depth
 
 
 def _end(text: str, entry: Entry, lines: Lines) -> int:

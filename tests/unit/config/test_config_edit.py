@@ -201,6 +201,24 @@ def test_empty_files_and_tables_get_their_first_value(form, text, edited):
 
 
 @pytest.mark.parametrize(
+    ("text", "edited"),
+    [
+        ("[task.model]\nwidth = 3\n", "[task]\ndepth = 9\n\n[task.model]\nwidth = 3\n"),
+        (
+            "seed = 1\n\n[task.model]  # the net\nwidth = 3\n",
+            "seed = 1\n\n[task]\ndepth = 9\n\n[task.model]  # the net\nwidth = 3\n",
+        ),
+        (
+            "[task]\nvocab = 7\n[task.model]\nwidth = 3\n",
+            "[task]\nvocab = 7\ndepth = 9\n[task.model]\nwidth = 3\n",
+        ),
+    ],
+)
+def test_a_toml_table_of_which_only_a_deeper_one_is_written_gets_its_own_header(text, edited):
+    assert edit_config(text, "toml", {"task.depth": 9}, RECIPE) == edited
+
+
+@pytest.mark.parametrize(
     ("form", "text", "edited"),
     [
         ("py", "device_batch_size = 8  # a GPU\n", "device_batch_size = 4  # a GPU\n"),

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from headway.errors import CheckError
-from headway.recipes.layoutmaster.clip import ClipVision, load_clip
+from headway.recipes.layoutmaster.clip import load_clip
 from headway.recipes.layoutmaster.diffusion import in_pixels, keep_shares, make_diffusion, normalized
 from headway.recipes.layoutmaster.model import LayoutDiffusionTransformer, LayoutSize, spread
 from headway.recipes.layoutmaster.section import QWEN, LayoutMasterSection
@@ -130,29 +130,59 @@ def test_pixels_and_the_networks_numbers_go_both_ways():
 
 
 def _write_clip(folder, image_size=16):
-    import json
-
-    from safetensors.torch import save_file
+    """Write a tiny random CLIP as transformers does, and return its image half."""
+    from transformers import CLIPConfig, CLIPModel
 
     shape = {"hidden_size": 8, "patch_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2}
-    shape |= {"intermediate_size": 16, "image_size": image_size, "hidden_act": "quick_gelu", "layer_norm_eps": 1e-5}
-    (folder / "config.json").write_text(json.dumps({"projection_dim": 6, "vision_config": shape}))
+    shape |= {"intermediate_size": 16, "image_size": image_size, "projection_dim": 6}
+    words = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    words |= {"vocab_size": 10, "projection_dim": 6, "bos_token_id": 0, "eos_token_id": 1}
     torch.manual_seed(3)
-    model = ClipVision(shape, 6)
-    torch.nn.init.normal_(model.vision_model.embeddings.class_embedding)
-    save_file({**model.state_dict(), "text_model.other": torch.zeros(1)}, folder / "model.safetensors")
+    model = CLIPModel(CLIPConfig(vision_config=shape, text_config=words, projection_dim=6)).eval()
+    model.save_pretrained(folder)
     return model
+
+
+def _clip_section(folder, **more):
+    return LayoutMasterSection(
+        visual_backbone="clip", backbone_path=str(folder), image_size=16, visual_dim=4, max_elements=4, **more
+    )
 
 
 def test_a_clip_model_on_disk_is_used_with_its_own_weights(tmp_path):
     written = _write_clip(tmp_path)
-    section = LayoutMasterSection(
-        visual_backbone="clip", backbone_path=str(tmp_path), image_size=16, visual_dim=4, max_elements=4
-    )
-    visual = build_visual(section)
+    visual = build_visual(_clip_section(tmp_path))
     pixels = torch.randn(2, 3, 16, 16)
-    assert torch.equal(visual.backbone(pixels), written(pixels))
+    wanted = written.visual_projection(written.vision_model(pixel_values=pixels).pooler_output)
+    assert torch.equal(visual.backbone(pixels), wanted)
     assert visual(torch.zeros(2, 3, 16, 16, dtype=torch.uint8)).shape == (2, 4)
+
+
+def test_a_plan_asks_for_the_shapes_of_clip_alone(tmp_path):
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    _write_clip(tmp_path)
+    with FakeTensorMode():
+        assert build_visual(_clip_section(tmp_path)).backbone.visual_projection.weight.shape == (6, 8)
+
+
+def test_clip_sees_colours_as_its_own_folder_says(tmp_path):
+    import json
+
+    _write_clip(tmp_path)
+    images = torch.randint(0, 256, (2, 3, 16, 16), dtype=torch.uint8)
+
+    def seen(mean, std, **more):
+        visual = build_visual(_clip_section(tmp_path, **more))
+        pixels = (images.float() / 255 - torch.tensor(mean)[:, None, None]) / torch.tensor(std)[:, None, None]
+        return torch.allclose(visual(images), visual.projection(visual.backbone(pixels)), atol=1e-6)
+
+    assert seen((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711))
+    told = {"image_mean": [0.5, 0.4, 0.3], "image_std": [0.1, 0.2, 0.3]}
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(told))
+    assert seen((0.5, 0.4, 0.3), (0.1, 0.2, 0.3))
+    # The original gives every backbone ImageNet's.
+    assert seen((0.485, 0.456, 0.406), (0.229, 0.224, 0.225), head_mode="original")
 
 
 def test_a_clip_model_of_another_image_size_or_with_missing_weights_is_refused(tmp_path):

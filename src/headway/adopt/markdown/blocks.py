@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-_FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([\w+-]*)")
-_HEADING = re.compile(r"#{1,6}\s+(.*)")
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+_FENCE = re.compile(r"^[ \t]*(?:`{3}|~{3})", re.MULTILINE)
+_TAG = re.compile(r"<!--.*?-->|</?[A-Za-z][^<>\n]*>")
 _KEYS = {
     "python": re.compile(r"^\s*(\w+)\s*=\s*([^#]+?)\s*(?:#\s*(.*))?$"),
     "ini": re.compile(r"^\s*(\w+)\s*=\s*([^#;]+?)\s*(?:[#;]\s*(.*))?$"),
@@ -15,6 +20,8 @@ _KEYS = {
     "json": re.compile(r"\"(\w+)\"\s*:\s*([^,/#{\[]+?)\s*,?\s*(?:(?://|#)\s*(.*))?$"),
     "flags": re.compile(r"^\s*(?:\S.*?\s)??--([\w-]+)[= ]([^\s#\\]+)\s*\\?\s*(?:#\s*(.*))?$"),
 }
+_DEEPEST = 3
+"""How often a block is read again as Markdown."""
 MAX_LINE = 1_000
 """Lines longer than this are data, not something a person wrote; patterns would spend their square on them."""
 SHELL = ("bash", "sh", "shell", "console", "zsh")
@@ -58,25 +65,42 @@ class Table:
 
 def read_blocks(text: str) -> tuple[Block, ...]:
     """Return the fenced blocks of a text."""
-    blocks: list[Block] = []
-    headings: list[str] = []
-    inside: list[str] | None = None
-    mark = language = indent = ""
-    began = 0
-    for place, line in enumerate(text.splitlines(), start=1):
-        match = _FENCE.match(line)
-        if inside is not None:
-            if match and match[2][0] == mark[0] and len(match[2]) >= len(mark) and not match[3]:
-                blocks.append(Block(language, "\n".join(inside) + "\n", began, " / ".join(headings)))
-                inside = None
-            else:
-                inside.append(line.removeprefix(indent))
-        elif match:
-            indent, mark, language, inside, began = match[1], match[2], match[3].lower(), [], place + 1
-        elif heading := _HEADING.match(line):
-            depth = len(line) - len(line.lstrip("#"))
-            headings = [*headings[: depth - 1], heading[1].strip()]
-    return tuple(blocks)
+    return tuple(_blocks(text, 0, [], _DEEPEST))
+
+
+def _blocks(text: str, offset: int, headings: list[str], deeper: int) -> Iterator[Block]:
+    """Yield the fenced blocks of a text whose first line is line `offset` + 1; `headings` is kept up to date."""
+    tokens = _parse(text)
+    for place, token in enumerate(tokens):
+        begin = offset + token.map[0] if token.map else offset
+        if token.type == "fence":
+            language = re.match(r"[\w+-]*", token.info.strip())
+            yield Block(language.group().lower() if language else "", token.content, begin + 2, " / ".join(headings))
+        elif token.type == "heading_open":
+            headings[int(token.tag[1]) - 1 :] = [tokens[place + 1].content.strip()]
+        elif token.type == "code_block" and deeper and _FENCE.search(token.content):
+            # Indented too far for Markdown, as people write it under a numbered step.
+            yield from _blocks(textwrap.dedent(token.content), begin, headings, deeper - 1)
+        elif token.type == "html_block" and deeper and _FENCE.search(token.content):
+            # A fence right behind <details>: GitHub shows it as it is, and people copy it.
+            yield from _blocks(_TAG.sub("", token.content), begin, headings, deeper - 1)
+
+
+def hide_comments(text: str) -> str:
+    """Return the text with the lines of its <!-- comments --> empty: nobody sees them, so nobody types them."""
+    lines = text.split("\n")
+    for token in _parse(text):
+        if token.type == "html_block" and token.map and token.content.lstrip().startswith("<!--"):
+            lines[token.map[0] : token.map[1]] = [""] * (token.map[1] - token.map[0])
+    return "\n".join(lines)
+
+
+def _parse(text: str) -> list[Token]:
+    """Return the blocks of a Markdown text; what is inside a line is left as it is written."""
+    # Here and not above: every launch line passes this package, and only guides have to pay the 20 ms.
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark").enable("table").disable(["inline", "text_join"]).parse(text)
 
 
 def read_keys(block: Block) -> Iterator[Key]:
@@ -93,19 +117,16 @@ def read_keys(block: Block) -> Iterator[Key]:
 def read_tables(text: str) -> list[Table]:
     """Return the tables of a text."""
     tables: list[Table] = []
-    lines = [line if len(line) <= MAX_LINE else "" for line in text.splitlines()]
-    at = 0
-    while at + 1 < len(lines):
-        if "|" in lines[at] and re.fullmatch(r"\s*\|?[\s:|-]*-[\s:|-]*\|?\s*", lines[at + 1]) and "|" in lines[at + 1]:
-            header, rows = _cells(lines[at]), []
-            at += 2
-            while at < len(lines) and "|" in lines[at]:
-                rows.append((at + 1, _cells(lines[at])))
-                at += 1
-            tables.append(Table(header, tuple(rows)))
-        at += 1
+    rows: list[tuple[int, list[str]]] = []
+    for token in _parse("\n".join(line if len(line) <= MAX_LINE else "" for line in text.split("\n"))):
+        if token.type == "table_open":
+            rows = []
+        elif token.type == "tr_open" and token.map:
+            rows.append((token.map[0] + 1, []))
+        elif token.type == "inline" and rows and token.level > 3:
+            rows[-1][1].append(token.content.strip().strip("*").strip())
+        elif token.type == "table_close":
+            header, *below = ((line, tuple(cells)) for line, cells in rows)
+            tables.append(Table(header[1], tuple(below)))
+            rows = []
     return tables
-
-
-def _cells(line: str) -> tuple[str, ...]:
-    return tuple(cell.strip().strip("*").strip() for cell in line.strip().strip("|").split("|"))

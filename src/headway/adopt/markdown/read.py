@@ -12,7 +12,7 @@ from headway.adopt.lint.context import Version
 from headway.adopt.lint.variables import KNOWN
 from headway.adopt.markdown.advice import check_advice
 from headway.adopt.markdown.batches import check_batches
-from headway.adopt.markdown.blocks import SHELL, Block, read_blocks, read_keys, read_tables
+from headway.adopt.markdown.blocks import SHELL, Block, hide_comments, read_blocks, read_keys, read_tables
 from headway.adopt.markdown.facts import Facts
 from headway.adopt.markdown.figures import check_figures
 from headway.adopt.markdown.formats import check_formats
@@ -20,6 +20,7 @@ from headway.adopt.record import Launch, Meaning, Setting
 from headway.adopt.understand import choose_launch, understand
 
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
+_HEADING = re.compile(r"^#{1,6} \S|^\w[^\n]*\n(?:={3,}|-{3,})[ \t]*$", re.MULTILINE)
 _MENTION = re.compile(r"(?<![\w$])([A-Z][A-Z0-9_]{2,})=([\w.,:/-]+)")
 
 
@@ -35,12 +36,12 @@ def is_guide(text: str, name: str = "") -> bool:
     """Return whether a text is a guide rather than a script: by its name, or by fenced blocks under a heading."""
     if name.lower().endswith((".md", ".markdown", ".mdx")):
         return True
-    return len(_FENCE.findall(text)) >= 2 and re.search(r"^#{1,6} \S", text, re.MULTILINE) is not None
+    return len(_FENCE.findall(text)) >= 2 and _HEADING.search(text) is not None
 
 
 def read_guide(text: str, *, torch: Version | None = None) -> Guide:
     """Return the launches of all shell blocks together, and every finding in the order of the lines."""
-    text = text.replace("\r\n", "\n")
+    text = hide_comments(text.replace("\r\n", "\n"))
     blocks = read_blocks(text)
     meanings = [_read_block(block) for block in blocks if block.language in SHELL]
     meaning = _join(meanings)

@@ -1,4 +1,4 @@
-"""The image half of a CLIP model, read from safetensors; module names are those of the published files."""
+"""The image half of a CLIP model, from a folder in the Hugging Face form; transformers reads it."""
 
 from __future__ import annotations
 
@@ -6,120 +6,72 @@ import json
 from pathlib import Path
 from typing import Any
 
-import torch
-import torch.nn.functional as F
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
+from torch._guards import detect_fake_mode
 
 from headway.errors import CheckError
 
 _PREFIXES = ("vision_model.", "visual_projection.")
-
-
-class _Attention(nn.Module):
-    def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.heads = heads
-        self.q_proj, self.k_proj = nn.Linear(width, width), nn.Linear(width, width)
-        self.v_proj, self.out_proj = nn.Linear(width, width), nn.Linear(width, width)
-
-    def forward(self, x: Tensor) -> Tensor:
-        q, k, v = (
-            proj(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for proj in (self.q_proj, self.k_proj, self.v_proj)
-        )
-        return self.out_proj(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
-
-
-class _Mlp(nn.Module):
-    def __init__(self, width: int, inner: int, is_quick: bool) -> None:
-        super().__init__()
-        self.fc1, self.fc2, self.is_quick = nn.Linear(width, inner), nn.Linear(inner, width), is_quick
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = self.fc1(x)
-        return self.fc2(x * torch.sigmoid(1.702 * x) if self.is_quick else F.gelu(x))
-
-
-class _Layer(nn.Module):
-    def __init__(self, shape: dict[str, Any]) -> None:
-        super().__init__()
-        width, eps = shape["hidden_size"], shape["layer_norm_eps"]
-        self.self_attn = _Attention(width, shape["num_attention_heads"])
-        self.mlp = _Mlp(width, shape["intermediate_size"], shape["hidden_act"] == "quick_gelu")
-        self.layer_norm1, self.layer_norm2 = nn.LayerNorm(width, eps), nn.LayerNorm(width, eps)
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.self_attn(self.layer_norm1(x))
-        return x + self.mlp(self.layer_norm2(x))
-
-
-class _Embeddings(nn.Module):
-    def __init__(self, shape: dict[str, Any]) -> None:
-        super().__init__()
-        width, patch = shape["hidden_size"], shape["patch_size"]
-        self.class_embedding = nn.Parameter(torch.empty(width))
-        self.patch_embedding = nn.Conv2d(3, width, patch, stride=patch, bias=False)
-        self.position_embedding = nn.Embedding((shape["image_size"] // patch) ** 2 + 1, width)
-
-    def forward(self, pixels: Tensor) -> Tensor:
-        patches = self.patch_embedding(pixels).flatten(2).transpose(1, 2)
-        first = self.class_embedding.expand(len(patches), 1, -1)
-        return torch.cat((first, patches), dim=1) + self.position_embedding.weight
-
-
-class _VisionModel(nn.Module):
-    def __init__(self, shape: dict[str, Any]) -> None:
-        super().__init__()
-        width, eps = shape["hidden_size"], shape["layer_norm_eps"]
-        self.embeddings = _Embeddings(shape)
-        self.pre_layrnorm = nn.LayerNorm(width, eps)  # spelt as in the published files
-        self.encoder = nn.ModuleDict(
-            {"layers": nn.ModuleList(_Layer(shape) for _ in range(shape["num_hidden_layers"]))}
-        )
-        self.post_layernorm = nn.LayerNorm(width, eps)
-
-    def forward(self, pixels: Tensor) -> Tensor:
-        x = self.pre_layrnorm(self.embeddings(pixels))
-        for layer in self.encoder["layers"]:
-            x = layer(x)
-        return self.post_layernorm(x[:, 0])
+Means = tuple[float, float, float]
+_MEAN, _STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
+"""OpenAI's, which transformers takes too where a folder has no preprocessor_config.json."""
 
 
 class ClipVision(nn.Module):
     """What CLIP calls `encode_image`."""
 
-    def __init__(self, shape: dict[str, Any], width: int) -> None:
+    def __init__(self, inner: Any) -> None:  # Any: transformers' CLIPVisionModelWithProjection
         super().__init__()
-        self.vision_model = _VisionModel(shape)
-        self.visual_projection = nn.Linear(shape["hidden_size"], width, bias=False)
+        self.vision_model, self.visual_projection = inner.vision_model, inner.visual_projection
 
     def forward(self, pixels: Tensor) -> Tensor:
-        return self.visual_projection(self.vision_model(pixels))
+        return self.visual_projection(self.vision_model(pixel_values=pixels).pooler_output)
 
 
 def load_clip(path: str, image_size: int) -> tuple[ClipVision, int]:
     """Return the image half of a CLIP folder (config.json, model.safetensors) and the width of its features."""
     folder = Path(path).expanduser()
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        told, width = config["vision_config"], int(config["projection_dim"])
-        shape = {"hidden_act": "quick_gelu", "layer_norm_eps": 1e-5, "image_size": 224, "hidden_size": 768}
-        shape |= {"patch_size": 32, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}
-        shape |= {key: told[key] for key in shape if key in told}
-        if shape["image_size"] != image_size:
-            raise CheckError("layoutmaster/clip-size", path=folder, clip=shape["image_size"], ours=image_size)
-        model = ClipVision(shape, width)
-        if not model.visual_projection.weight.is_meta:
+        # Seconds to import, and only this backbone needs it.
+        from transformers import CLIPVisionConfig, CLIPVisionModelWithProjection
+    except ImportError as err:
+        raise CheckError("layoutmaster/no-transformers", folder=folder) from err
+    try:
+        told = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        config = CLIPVisionConfig(**{**told["vision_config"], "projection_dim": int(told["projection_dim"])})
+        if config.image_size != image_size:
+            raise CheckError("layoutmaster/clip-size", path=folder, clip=config.image_size, ours=image_size)
+        model = ClipVision(CLIPVisionModelWithProjection(config))
+        # A plan asks for the shapes alone, on tensors without values.
+        if not model.visual_projection.weight.is_meta and detect_fake_mode() is None:
             _fill(model, folder / "model.safetensors")
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as err:
         raise CheckError("layoutmaster/bad-clip", path=folder, why=f"{type(err).__name__}: {err}") from err
-    return model, width
+    return model, config.projection_dim
 
 
 def _fill(model: ClipVision, file: Path) -> None:
+    """Read the weights; not `from_pretrained`, which leaves those a file lacks at random values with only a warning."""
     with safe_open(str(file), framework="pt") as opened:
         names = [name for name in opened.keys() if name.startswith(_PREFIXES)]  # noqa: SIM118 - not a dict
         weights = {name: opened.get_tensor(name) for name in names if not name.endswith("position_ids")}
     wrong = model.load_state_dict(weights, strict=False)
     if wrong.missing_keys or wrong.unexpected_keys:
         raise ValueError(f"missing {wrong.missing_keys[:3]}, unexpected {wrong.unexpected_keys[:3]}")
+
+
+def read_colours(path: str) -> tuple[Means, Means]:
+    """Return the mean and deviation of colours the model was trained with."""
+    file = Path(path).expanduser() / "preprocessor_config.json"
+    if not file.is_file():
+        return _MEAN, _STD
+    try:
+        told = json.loads(file.read_text(encoding="utf-8"))
+        found = tuple(
+            tuple(map(float, told.get(name, usual))) for name, usual in (("image_mean", _MEAN), ("image_std", _STD))
+        )
+        (r, g, b), (dr, dg, db) = found
+    except (OSError, ValueError, TypeError, AttributeError) as err:
+        raise CheckError("layoutmaster/bad-clip", path=file, why=f"{type(err).__name__}: {err}") from err
+    return (r, g, b), (dr, dg, db)

@@ -59,7 +59,7 @@ class LayoutMasterSection(Section):
     visual_dim: Count = 768
     """Width of the image features."""
     backbone_path: PathText | None = None
-    """Folder with config.json and model.safetensors of a CLIP model, for `clip`."""
+    """Folder with config.json and model.safetensors of a CLIP model, for `clip` (needs transformers)."""
     freeze_visual: bool = True
     """Leave the backbone as it is; false: train it with the rest."""
     data_dir: PathText = "~/.cache/headway/layoutmaster"

@@ -137,6 +137,12 @@ TEXTS: dict[str, Text] = {
         en_hint="install it: pip install 'headway[layoutmaster]'",
         zh_hint="安装：pip install 'headway[layoutmaster]'",
     ),
+    "layoutmaster/no-transformers": Text(
+        en="the CLIP model in {folder} needs the package transformers, and it is not installed",
+        zh="{folder} 中的 CLIP 模型需要软件包 transformers，但尚未安装",
+        en_hint="run: pip install transformers",
+        zh_hint="运行：pip install transformers",
+    ),
     "layoutmaster/bad-clip": Text(
         en="{path} is not a CLIP model: {why}",
         zh="{path} 不是 CLIP 模型：{why}",
@@ -282,7 +288,7 @@ KEYS: dict[str, str] = {
     "task.dropout": "注意力、前馈层和输出头的 dropout。",
     "task.visual_backbone": "看图的网络；除 clip 外都没有可加载的权重。",
     "task.visual_dim": "图像特征的宽度。",
-    "task.backbone_path": "供 `clip` 使用的 CLIP 模型目录，内含 config.json 和 model.safetensors。",
+    "task.backbone_path": "`clip` 所用 CLIP 模型的目录，内含 config.json 和 model.safetensors（需要 transformers）。",
     "task.freeze_visual": "骨干网络保持不变；false：与其余部分一起训练。",
     "task.data_dir": "每张海报一个子目录的数据目录（即指南的 data-action_head）。",
     "task.synthetic": "data_dir 中没有海报时，生成小型合成海报，而不是停止。",

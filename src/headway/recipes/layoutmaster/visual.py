@@ -10,24 +10,24 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from headway.recipes.layoutmaster.clip import load_clip
+from headway.recipes.layoutmaster.clip import Means, load_clip, read_colours
 from headway.recipes.layoutmaster.section import QWEN, LayoutMasterSection
 
-_MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+_IMAGENET: tuple[Means, Means] = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+"""Mean and deviation of colours."""
 
 
 class VisualFeatureExtractor(nn.Module):
     """A backbone and its projection to the width the transformer takes."""
 
-    def __init__(self, backbone: nn.Module, width: int, visual_dim: int) -> None:
+    def __init__(self, backbone: nn.Module, width: int, visual_dim: int, colours: tuple[Means, Means]) -> None:
         super().__init__()
-        self.backbone = backbone
+        self.backbone, self._colours = backbone, colours
         self.projection = nn.Linear(width, visual_dim)
 
     def forward(self, images_M: Tensor) -> Tensor:
         weight = self.projection.weight
-        mean = torch.tensor(_MEAN, device=images_M.device)[:, None, None]
-        std = torch.tensor(_STD, device=images_M.device)[:, None, None]
+        mean, std = (torch.tensor(part, device=images_M.device)[:, None, None] for part in self._colours)
         pixels = (images_M.float() / 255 - mean) / std
         return self.projection(self.backbone(pixels.to(weight.dtype)))
 
@@ -82,15 +82,18 @@ class QwenLike(nn.Module):
 def build_visual(section: LayoutMasterSection) -> VisualFeatureExtractor:
     """Return the backbone a section asks for, frozen if it says so."""
     backbone: nn.Module
+    colours = _IMAGENET
     if section.visual_backbone == "clip":
         assert section.backbone_path is not None, "the section has checked it"
         backbone, width = load_clip(section.backbone_path, section.image_size)
+        if section.head_mode != "original":  # the original gives every backbone ImageNet's
+            colours = read_colours(section.backbone_path)
     else:
         kind, width = {"small": (SmallCnn, 512), "simple-cnn": (SimpleCnn, 512), QWEN: (QwenLike, 2048)}[
             section.visual_backbone
         ]
         backbone = kind()
-    visual = VisualFeatureExtractor(backbone, width, section.visual_dim)
+    visual = VisualFeatureExtractor(backbone, width, section.visual_dim, colours)
     if section.freeze_visual:
         visual.requires_grad_(False)
     return visual
