@@ -192,7 +192,11 @@ def measure_text(note: Mapping[str, Any]) -> str:
 
 def _has_same_data(one: RunDir, other: RunDir) -> bool:
     """Say whether two runs validate on the same data, so that their measures mean the same."""
-    tasks = [load_config(run.config, recipe=find_recipe).config.task.model_dump(mode="json") for run in (one, other)]
+    try:
+        configs = [load_config(run.config, recipe=find_recipe).config for run in (one, other)]
+    except (HeadwayError, OSError):  # a run of an older version, or one that was cleaned up
+        return False
+    tasks = [config.task.model_dump(mode="json") for config in configs]
     keys = [key for key in tasks[0] if "data" in key or "split" in key or "label" in key or key == "synthetic"]
     return [tasks[0][key] for key in keys] == [tasks[1].get(key) for key in keys]
 

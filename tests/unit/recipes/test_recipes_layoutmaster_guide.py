@@ -9,6 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from headway import guide
 from headway.config import RunConfig
@@ -16,6 +17,7 @@ from headway.guide import Made, NamedCheckpoints, Story
 from headway.recipes.layoutmaster.guide import choose, count_lines, loss_lines, voice
 from headway.recipes.layoutmaster.preset import RECIPE
 from headway.recipes.layoutmaster.section import QWEN
+from headway.recipes.layoutmaster.sheet import write_sheet
 from headway.telemetry import RunDir
 
 TEMPLATE = Path(str(files("headway.recipes") / "layoutmaster" / "project" / "config_data_action_head.json"))
@@ -150,3 +152,14 @@ def test_an_edited_size_is_used_where_the_small_model_can_have_it(config):
     config.write_text(text.replace('"hidden_dim": 2048', '"hidden_dim": 3072'))
     made = choose(config, [], is_full=False)
     assert made.config.task.hidden_dim == 64 and "model.hidden_dim: 3072 → 64" in "\n".join(made.notes)
+
+
+def test_the_pictures_of_all_posters_are_on_one_sheet(tmp_path):
+    for poster in ("a", "b"):
+        (tmp_path / "predictions" / poster).mkdir(parents=True)
+        for name in ("before", "after", "target"):
+            Image.new("RGB", (480, 600)).save(tmp_path / "predictions" / poster / f"{name}.png")
+    sheet = write_sheet(tmp_path / "predictions")
+    assert sheet == tmp_path / "predictions.png"
+    with Image.open(sheet) as image:
+        assert image.size == (3 * 240 + 2 * 8, 2 * 300 + 8)

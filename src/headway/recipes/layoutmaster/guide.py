@@ -16,6 +16,7 @@ from headway.messages import language, say
 from headway.recipes.layoutmaster.data import base_dir, open_index, prepare
 from headway.recipes.layoutmaster.poster import list_posters
 from headway.recipes.layoutmaster.preset import RECIPE
+from headway.recipes.layoutmaster.sheet import write_sheet
 from headway.task import RunConfig
 from headway.units import size
 
@@ -192,7 +193,11 @@ def predict(asked: guide.Asked) -> int:
     to = asked.flags.get("output_dir", "predictions")
     words = [f"{key}={asked.flags[key]}" for key in ("num_samples", "poster_dir") if key in asked.flags]
     line = ["predict", str(source.run.root), "--step", str(source.step), "--to", to, *words, *asked.words]
-    return subprocess.call(guide.headway(*line))
+    code = subprocess.call(guide.headway(*line))
+    sheet = write_sheet(Path(to)) if code == 0 else None
+    if sheet is not None:
+        guide.write(say("layoutmaster/guide-sheet", path=sheet))
+    return code
 
 
 def test_data(asked: guide.Asked, *, is_full: bool) -> int:

@@ -214,6 +214,10 @@ TEXTS: dict[str, Text] = {
         en="train with {config}: {batch} posters a step over all devices, {epochs} epochs?",
         zh="用 {config} 训练：所有设备合计每步 {batch} 张海报，共 {epochs} 轮，是否开始？",
     ),
+    "layoutmaster/guide-sheet": Text(
+        en="overview of all posters (before, after, target): {path}",
+        zh="全部海报的对照图（排版前、排版后、目标）：{path}",
+    ),
     "layoutmaster/guide-data-fine": Text(
         en="{posters} posters with {images} images ({missing} missing), {size}, read at {rate} posters a second",
         zh="{posters} 张海报、{images} 张图像（缺 {missing} 张），{size}，读取速度每秒 {rate} 张海报",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from headway import guide
-from headway.errors import UsageError
+from headway.errors import HeadwayError, UsageError
 from headway.messages import say
 
 CONFIG = "configs/dual_gpu/balanced.py"
@@ -110,7 +111,9 @@ def _check_config(log: guide.GuideLog, asked: guide.Asked, config: Path) -> int:
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.stderr.write(done.stderr)
-        facts = guide.facts_of(guide.load(config, asked.words).config)
+        facts: dict[str, object] = {}
+        with contextlib.suppress(HeadwayError):  # a config that cannot be read has no numbers to show
+            facts = guide.facts_of(guide.load(config, ["recipe=nanochat", *asked.words]).config)
         guide.write_trouble(log, ADVICE, guide.find_trouble(done.stderr.splitlines(), None), facts)
         return done.returncode
     plan = json.loads(done.stdout)

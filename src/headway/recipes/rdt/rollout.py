@@ -19,7 +19,7 @@ from headway.recipes.rdt.world import TASKS, TRIAL_SCENES, TableWorld
 Observation = Mapping[str, npt.NDArray[Any]]
 Act = Callable[[Sequence[Sequence[Observation]], Sequence[int], Sequence[int]], npt.NDArray[np.float64]]
 """From the last observations, the tasks and seeds to chunks of actions."""
-_ZOOM, _FRAME_MS = 6, 60
+_ZOOM, _FRAME_MS = 10, 60
 _WILSON_Z = 1.959964
 """95 in 100."""
 
