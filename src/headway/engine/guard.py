@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from headway.engine import policy
 from headway.engine.evaluate import own_draws, set_train_mode
 from headway.engine.loader import Loaded
 from headway.engine.rank_state import Run
@@ -26,21 +27,14 @@ _NAMED = 8
 def answer(run: Run, taken: Sequence[Loaded], start: int, what: str) -> None:
     """Record the event, then do what `guard.policy` says; `taken` is this rank's share of the step."""
     rank, samples = _culprits(run, taken)
-    progress, policy = run.progress, run.config.guard.policy
-    progress.guard_events += 1
-    step = progress.step + 1
-    names = ", ".join(map(str, samples)) or "n/a"
+    found = policy.answer_guard(run.config.guard, run.progress, what=what, rank=rank, samples=samples)
+    run.progress.guard_events += 1
     if run.ranks.rank == 0:
-        run.reporter.event(
-            {"kind": "guard", "step": step, "rank": rank, "samples": samples, "policy": policy, "what": what}
-        )
-    facts = {"what": what, "rank": rank, "step": step, "samples": names}
-    if policy == "stop":
-        raise TrainError("engine/not-finite", **facts)
-    if progress.guard_events > run.config.guard.limit:
-        raise TrainError("engine/not-finite-limit", limit=run.config.guard.limit, **facts)
-    if policy == "rollback":
-        _roll_back(run, start, facts)
+        run.reporter.event(found.event)
+    if found.error is not None:
+        raise found.error
+    if found.is_roll_back:
+        _roll_back(run, start, found.facts)
     else:
         run.move_on(taken, start)
 
@@ -55,9 +49,7 @@ def _roll_back(run: Run, start: int, facts: dict[str, object]) -> None:
         run.progress.step = step
         raise TrainError("engine/nothing-to-roll-back", **facts)
     run.ledger.settle()
-    run.progress.guard_events = before.guard_events
-    # The checkpoint may be older than an earlier roll-back and not know what that one left out.
-    run.progress.skips = sorted({*run.progress.skips, *before.skips, (start, start + run.plan.batch_samples)})
+    run.progress = policy.after_roll_back(run.progress, before, (start, start + run.plan.batch_samples))
     if run.measured_step != run.progress.step:
         run.measured_step = None  # a later step of this number has other weights
     run.open_data()

@@ -16,11 +16,11 @@ A resumed run, and one that the guard took back to a checkpoint, begins at 4 wit
 from __future__ import annotations
 
 import math
-from collections.abc import Sized
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from headway.config import EvalConfig, RunConfig, SaveConfig
+from headway.config import EvalConfig, GuardConfig, RunConfig, SaveConfig
 from headway.engine.progress import Progress
 from headway.errors import TrainError
 
@@ -100,6 +100,50 @@ def early_stop_event(course: Course, progress: Progress) -> dict[str, Any] | Non
     best = "n/a" if progress.best_step is None else progress.best_step
     facts = {"step": progress.step, "stale": progress.stale, "best": best, "more": 2 * progress.stale}
     return {"kind": "warning", "code": "engine/stopped-early", "facts": facts}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardAnswer:
+    """What follows a loss or gradient that is not a finite number."""
+
+    event: dict[str, Any]
+    error: TrainError | None
+    """Why the run ends; none: it goes on."""
+    is_roll_back: bool
+    facts: dict[str, object]
+    """What the messages about it name."""
+
+
+def answer_guard(wish: GuardConfig, progress: Progress, *, what: str, rank: int, samples: Sequence[int]) -> GuardAnswer:
+    """Decide over a step that is not finite; the samples are of the first rank that has bad ones.
+
+    The event is one more than `progress` knows of; whoever carries this out counts it.
+    """
+    step = progress.step + 1
+    event = {"kind": "guard", "step": step, "rank": rank, "samples": list(samples), "policy": wish.policy, "what": what}
+    facts: dict[str, object] = {"what": what, "rank": rank, "step": step}
+    facts["samples"] = ", ".join(map(str, samples)) or "n/a"
+    error = None
+    if wish.policy == "stop":
+        error = TrainError("engine/not-finite", **facts)
+    elif progress.guard_events + 1 > wish.limit:
+        error = TrainError("engine/not-finite-limit", limit=wish.limit, **facts)
+    return GuardAnswer(event=event, error=error, is_roll_back=wish.policy == "rollback", facts=facts)
+
+
+def after_roll_back(restored: Progress, before: Progress, left_out: tuple[int, int]) -> Progress:
+    """Return where a run stands that was taken back to a checkpoint: the samples of the bad step are left out from now
+    on, and the guard's events stay counted, or a run could meet the same samples for ever."""
+    # The checkpoint may be older than an earlier roll-back and not know what that one left out.
+    skips = sorted({*restored.skips, *before.skips, left_out})
+    return replace(restored, guard_events=before.guard_events, skips=skips)
+
+
+def is_save_time(wish: SaveConfig, *, saved_at: float, asked_at: float, now: float) -> bool:
+    """Say whether this rank wants a save for the clock's or somebody's sake; one rank's wish is all ranks'."""
+    is_due_by_clock = wish.every_s is not None and now - saved_at >= wish.every_s
+    # A wish from outside stays until a save has begun after it: one that is under way then may hold it up.
+    return is_due_by_clock or asked_at > saved_at
 
 
 def is_suspect(progress: Progress, guard_events_saved: int) -> bool:

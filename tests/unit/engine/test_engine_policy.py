@@ -7,9 +7,20 @@ import pytest
 
 from fakes.engine_run import TINY, make_run, reports
 from headway.checkpoint import list_checkpoints, read_manifest
-from headway.config import load_config
+from headway.config import GuardConfig, SaveConfig, load_config
 from headway.engine.loop import train
-from headway.engine.policy import Course, choose_save, early_stop_event, end_step, is_over, judge
+from headway.engine.policy import (
+    Course,
+    after_roll_back,
+    answer_guard,
+    choose_save,
+    early_stop_event,
+    end_step,
+    is_over,
+    is_save_time,
+    is_suspect,
+    judge,
+)
 from headway.engine.progress import Progress, read_progress
 from headway.errors import TrainError
 from headway.task import find_recipe
@@ -126,3 +137,66 @@ def test_an_early_stop_says_so_is_saved_and_is_kept_by_a_resumed_run(tmp_path):
         assert train(run) == "done"
         assert [info.step for info in list_checkpoints(run.checkpoints)] == [6]
     assert [event["code"] for event in reports(tmp_path, "warning")] == ["engine/stopped-early"] * 2
+
+
+@pytest.mark.parametrize(
+    ("policy", "events", "code", "is_roll_back"),
+    [
+        ("stop", 0, "engine/not-finite", False),
+        ("skip", 2, None, False),
+        ("skip", 3, "engine/not-finite-limit", False),
+        ("rollback", 2, None, True),
+        ("rollback", 3, "engine/not-finite-limit", True),
+    ],
+)
+def test_the_guard_goes_on_up_to_its_limit_and_names_rank_step_and_samples(policy, events, code, is_roll_back):
+    stands = Progress(step=6, guard_events=events)
+    found = answer_guard(GuardConfig(policy=policy, limit=3), stands, what="loss", rank=2, samples=[7, 9])
+    assert (found.error.code if found.error else None, found.is_roll_back) == (code, is_roll_back)
+    assert found.event == {
+        "kind": "guard",
+        "step": 7,
+        "rank": 2,
+        "samples": [7, 9],
+        "policy": policy,
+        "what": "loss",
+    }
+    assert found.facts == {"what": "loss", "rank": 2, "step": 7, "samples": "7, 9"}
+    assert stands.guard_events == events, "whoever carries it out counts"
+
+
+def test_a_guard_that_finds_no_sample_says_so():
+    assert (
+        answer_guard(GuardConfig(policy="skip"), Progress(), what="gradient", rank=0, samples=[]).facts["samples"]
+        == "n/a"
+    )
+
+
+def test_a_roll_back_leaves_out_the_bad_step_and_all_that_was_left_out_before():
+    before = Progress(step=9, position=72, guard_events=2, skips=[(16, 24), (40, 48)], best_step=8)
+    restored = Progress(step=4, position=32, guard_events=1, skips=[(16, 24)], best_step=4, updates=3)
+    now = after_roll_back(restored, before, (64, 72))
+    assert now.skips == [(16, 24), (40, 48), (64, 72)]
+    assert (now.guard_events, now.step, now.position, now.best_step, now.updates) == (2, 4, 32, 4, 3)
+    assert restored.skips == [(16, 24)], "the checkpoint's own is left alone"
+
+
+@pytest.mark.parametrize(
+    ("every_s", "asked_at", "now", "is_time"),
+    [
+        (None, 0.0, 1e9, False),
+        (60.0, 0.0, 159.9, False),
+        (60.0, 0.0, 160.0, True),
+        (None, 100.0, 100.0, False),
+        (None, 100.1, 100.2, True),
+    ],
+)
+def test_a_save_is_wanted_by_the_clock_or_by_a_wish_newer_than_the_last_save(every_s, asked_at, now, is_time):
+    assert is_save_time(SaveConfig(every_s=every_s), saved_at=100.0, asked_at=asked_at, now=now) is is_time
+
+
+def test_a_checkpoint_is_suspect_after_a_new_guard_event_unless_it_is_proven_best():
+    assert is_suspect(Progress(step=5, guard_events=2), 1)
+    assert not is_suspect(Progress(step=5, guard_events=2), 2)
+    assert not is_suspect(Progress(step=5, guard_events=2, best_step=5), 1)
+    assert is_suspect(Progress(step=5, guard_events=2, best_step=4), 1)

@@ -293,3 +293,49 @@ def test_a_rank_whose_data_server_refuses_is_the_cause_and_not_an_echo(refused):
     pair[1 - refused].failed_at = 1.0  # the echo was heard first
     found = verdict(*pair)
     assert (found.incident.rank, found.incident.diagnosis.kind) == (refused, "server-refused")
+
+
+def test_the_step_of_an_incident_is_the_furthest_that_its_own_rank_is_known_to_have_reached():
+    for told, beat, expected in ((4, 9, 9), (12, 9, 12)):
+        failing = rank(0, code=1, error={**python_error(), "step": told}, failed_at=1.0)
+        assert verdict(failing, rank(1, finished="done", code=0), steps=beat).incident.step == expected
+
+
+def test_an_error_that_would_come_again_is_not_tried_again_whatever_the_budget():
+    found = verdict(rank(0, code=1, error=python_error(), failed_at=1.0), restarts=100)
+    assert (found.state, found.exit_code, found.why, found.incident.action) == ("failed", 5, "launch/failed", "stop")
+
+
+@pytest.mark.parametrize(("restarts", "code", "why"), [(0, 5, "launch/failed"), (1, 93, "launch/no-progress")])
+def test_a_killed_rank_without_progress_ends_the_run_for_good_only_where_restarts_were_allowed(restarts, code, why):
+    budget = RestartBudget(restarts, None)
+    attempt = SimpleNamespace(number=1, ranks=[rank(0, signum=9, failed_at=1.0)], hang=None)
+    reach = Reach(steps=0, rank_steps=(0,), committed=None)
+    scene = Scene(attempt=attempt, reach=reach, stop=None, budget=budget)
+    verdicts = [judge(scene) for _ in range(2)]
+    assert (verdicts[0].state, verdicts[0].incident.action) == ((None, "restart") if restarts else ("failed", "stop"))
+    assert (verdicts[1].state, verdicts[1].exit_code, verdicts[1].why) == ("failed", code, why)
+
+
+def test_restarts_that_gain_nothing_wait_twice_as_long_each_time_and_not_at_all_after_progress():
+    budget = RestartBudget(100, None, is_total=True)
+    waits = []
+    for step in (5, 5, 5, 6, 6):
+        budget.spend(step, None)
+        waits.append(budget.wait_s())
+    assert waits == [0.0, 1.0, 2.0, 0.0, 1.0]
+    for _ in range(10):
+        budget.spend(6, None)
+    assert budget.wait_s() == 30.0
+
+
+def test_a_total_budget_counts_restarts_that_gained_something_too():
+    budget = RestartBudget(2, None, is_total=True)
+    assert [budget.spend(step, None) for step in (1, 2, 3)] == [True, True, False]
+
+
+def test_preemptions_have_a_budget_of_their_own_and_a_short_wait():
+    budget = RestartBudget(1, None, is_total=True)
+    assert all(budget.spend(0, None, is_preempted=True) for _ in range(20)) and budget.wait_s() == 2.0
+    assert not budget.spend(0, None, is_preempted=True)
+    assert not RestartBudget(0, None, is_total=True).spend(0, None, is_preempted=True)

@@ -8,6 +8,7 @@ from typing import Any  # MindSpore's functions are untyped
 
 import numpy as np
 
+from headway.engine import policy
 from headway.engine.mindspore.inputs import tensors_of
 from headway.engine.mindspore.rank_state import Loaded, MindRun, resume
 from headway.errors import TrainError
@@ -22,22 +23,17 @@ _SHIFTS = (0, 16, 32, 48)
 def answer(run: MindRun, gradient: Gradient, taken: Sequence[Loaded], start: int, what: str) -> bool:
     """Record the event, then do what `guard.policy` says; tell whether the run went back to a checkpoint."""
     rank, samples = _culprits(run, gradient, taken)
-    progress, policy = run.progress, run.config.guard.policy
-    progress.guard_events += 1
-    step = progress.step + 1
+    found = policy.answer_guard(run.config.guard, run.progress, what=what, rank=rank, samples=samples)
+    run.progress.guard_events += 1
     if run.ranks.rank == 0:
-        event = {"kind": "guard", "step": step, "rank": rank, "samples": samples, "policy": policy, "what": what}
-        run.reporter.event(event)
-    facts = {"what": what, "rank": rank, "step": step, "samples": ", ".join(map(str, samples)) or "n/a"}
-    if policy == "stop":
-        raise TrainError("engine/not-finite", **facts)
-    if progress.guard_events > run.config.guard.limit:
-        raise TrainError("engine/not-finite-limit", limit=run.config.guard.limit, **facts)
-    if policy == "rollback":
-        _roll_back(run, start, facts)
+        run.reporter.event(found.event)
+    if found.error is not None:
+        raise found.error
+    if found.is_roll_back:
+        _roll_back(run, start, found.facts)
         return True
-    progress.step += 1
-    progress.position = start + run.plan.batch_samples
+    run.progress.step += 1
+    run.progress.position = start + run.plan.batch_samples
     run.taken.extend(taken)
     return False
 
@@ -50,11 +46,9 @@ def _roll_back(run: MindRun, start: int, facts: dict[str, object]) -> None:
     before = run.progress
     resume(run)
     run.taken.clear()
-    run.progress.guard_events = before.guard_events
+    run.progress = policy.after_roll_back(run.progress, before, (start, start + run.plan.batch_samples))
     if run.measured_step != run.progress.step:
         run.measured_step = None  # a later step of this number has other weights
-    # The checkpoint may be older than an earlier roll-back and not know what that one left out.
-    run.progress.skips = sorted({*run.progress.skips, *before.skips, (start, start + run.plan.batch_samples)})
 
 
 def _culprits(run: MindRun, gradient: Gradient, taken: Sequence[Loaded]) -> tuple[int, list[int]]:

@@ -199,7 +199,5 @@ def _filling(task: MindTask, loss: nn.Cell, batch: Arrays, real: int, size: int)
 
 
 def _is_save_time(run: MindRun) -> bool:
-    every_s = run.config.save.every_s
-    is_due = every_s is not None and time.monotonic() - run.saved_at >= every_s
-    # A wish from outside stays until a save has begun after it: one that is under way then may hold it up.
-    return is_due or run.save_asked_at() > run.saved_at
+    asked_at, now = run.save_asked_at(), time.monotonic()
+    return policy.is_save_time(run.config.save, saved_at=run.saved_at, asked_at=asked_at, now=now)
