@@ -7,6 +7,7 @@ that somebody asks for become numbers.
 
 from __future__ import annotations
 
+import json
 import os
 from array import array
 from collections.abc import Iterator
@@ -59,6 +60,17 @@ class Lines:
             return texts.astype(np.float64)
         except ValueError:
             return np.array([_number(text) for text in texts.tolist()], dtype=np.float64)
+
+    def numbers(self) -> dict[str, Floats]:
+        """Return all columns as numbers, at a third of the cost of one after the other; what is no number is NaN."""
+        text = self.bare(np.ones(len(self.step), dtype=np.bool_))[:-1].replace(b"\n", b",")
+        if b"n" in text or b'"' in text:
+            text = text.replace(b"null", b"NaN").replace(b'"', b"")
+        try:
+            found = np.array(json.loads(b"[" + text + b"]"), dtype=np.float64).reshape(len(self.step), len(_KEYS))
+        except ValueError:
+            return {key: self.floats(key) for key in _KEYS}
+        return {key: np.ascontiguousarray(found[:, at]) for at, key in enumerate(_KEYS)}
 
     def is_zero(self, key: str) -> NDArray[np.bool_]:
         """Say which values of a column are written as `0.0` or `0`."""

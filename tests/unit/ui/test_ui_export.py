@@ -9,6 +9,7 @@ import struct
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -17,6 +18,7 @@ from headway.cli.export import export
 from headway.errors import UsageError
 from headway.telemetry import COLUMNS, MetricsWriter, RunDir, read_metrics
 from headway.ui.export import export_run, write_events
+from headway.ui.export.tensorboard import Table, write_tables
 
 
 def float32(value: float) -> float:
@@ -102,3 +104,19 @@ def test_the_command_writes_exactly_what_the_dry_run_said(tmp_path: Path, kind: 
     data = json.loads(CliRunner().invoke(export, [*asked, "--json"]).output)
     assert data["schema"] == "export/1" and dry == "".join(f"would write {path}\n" for path in data["files"])
     assert sorted(data["files"]) == sorted(str(path) for path in (tmp_path / "to").rglob("*") if path.is_file())
+
+
+def test_columns_give_the_same_bytes_as_one_point_after_the_other(tmp_path: Path) -> None:
+    steps = np.array([1, 127, 128, 16_383, 16_384, 1 << 40, -1, 5], dtype=np.int64)
+    dice = np.random.default_rng(0)
+    values = {tag: dice.normal(size=len(steps)) for tag in ("a", "time/long-tag", "memory")}
+    values["a"][1:4] = (math.inf, 1e300, math.nan)
+    values["memory"][[0, 3, 7]] = math.nan
+    table = Table(steps, dice.normal(size=len(steps)) + 1.7e9, values, frozenset({"memory"}))
+    points = []
+    for at, step in enumerate(steps.tolist()):
+        row = {tag: float(column[at]) for tag, column in values.items()}
+        points.append((step, float(table.wall[at]), {k: v for k, v in row.items() if k == "a" or not math.isnan(v)}))
+    num = write_tables(tmp_path / "columns", [table])
+    assert num == write_events(tmp_path / "points", points) == 3 * len(steps) - 3
+    assert (tmp_path / "columns").read_bytes() == (tmp_path / "points").read_bytes()

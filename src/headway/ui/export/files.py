@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, Final, Literal
@@ -15,12 +14,16 @@ from numpy.typing import NDArray
 
 from headway.errors import UsageError
 from headway.telemetry import COLUMNS, Event, RunDir, number, plain, read_events, section, whole
-from headway.ui.export.tensorboard import Point, write_events
+from headway.ui.export.tensorboard import Table, write_events, write_tables
 from headway.ui.rows import Lines, kept_rows, open_new, read_lines
 
 Format = Literal["csv", "json", "tensorboard"]
 FORMATS: Final = ("csv", "json", "tensorboard")
 Keep = NDArray[np.bool_]
+_TAGS: Final = {
+    **{key: f"train/{key}" for key in ("loss", "lr", "grad_norm", "samples", "mem")},
+    **{key: f"time/{key}" for key in COLUMNS[COLUMNS.index("dt") :] if key != "mem"},
+}
 
 
 def list_targets(run: RunDir, kind: Format, to: Path) -> list[Path]:
@@ -138,7 +141,7 @@ def _copy_rows(run: RunDir, file: IO[bytes], write: Callable[[IO[bytes], int, Li
 def _write_tensorboard(run: RunDir, checks: list[Event], to: Path) -> int:
     num = 0
     for rank in run.ranks():
-        num += write_events(to / f"rank-{rank}" / _event_name(run), _points(run.metrics(rank)))
+        num += _write_rank(run.metrics(rank), to / f"rank-{rank}" / _event_name(run))
     points = [
         (
             int(event["step"]),
@@ -150,25 +153,29 @@ def _write_tensorboard(run: RunDir, checks: list[Event], to: Path) -> int:
     return num + (write_events(to / "validation" / _event_name(run), points) if points else 0)
 
 
-def _points(path: Path) -> Iterator[Point]:
-    tags = {key: f"train/{key}" for key in ("loss", "lr", "grad_norm", "samples", "mem")}
-    tags |= {key: f"time/{key}" for key in COLUMNS[COLUMNS.index("dt") :] if key != "mem"}
-    parts = [(lines.attempt, lines.step) for lines in read_lines(path)]
-    if not parts:
-        return
-    kept = kept_rows(np.concatenate([one for one, _ in parts]), np.concatenate([one for _, one in parts]))
+def _write_rank(metrics: Path, target: Path) -> int:
+    seen: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+    num = write_tables(target, _tables(metrics, seen))
+    if not seen:
+        return num
+    attempts, steps = (np.concatenate(column) for column in zip(*seen, strict=True))
+    # As with the other formats: only a rank that has done steps again is read twice.
+    kept = kept_rows(attempts, steps)
+    return num if kept.all() else write_tables(target, _tables(metrics, [], kept))
+
+
+def _tables(
+    path: Path, seen: list[tuple[NDArray[np.int64], NDArray[np.int64]]], kept: Keep | None = None
+) -> Iterator[Table]:
+    """Yield the lines as columns, or those that are kept; add attempts and steps to `seen`."""
     place = 0
     for lines in read_lines(path):
-        keep = kept[place : place + len(lines.step)]
+        seen.append((lines.attempt, lines.step))
+        keep = slice(None) if kept is None else kept[place : place + len(lines.step)]
         place += len(lines.step)
-        values = {tag: lines.floats(key)[keep].tolist() for key, tag in tags.items()}
-        for at, (step, t) in enumerate(zip(lines.step[keep].tolist(), lines.floats("t")[keep].tolist(), strict=True)):
-            row = {tag: column[at] for tag, column in values.items()}
-            yield (
-                step,
-                t,
-                row if not math.isnan(row["train/mem"]) else {k: v for k, v in row.items() if k != "train/mem"},
-            )
+        columns = lines.numbers()
+        values = {tag: columns[key][keep] for key, tag in _TAGS.items()}
+        yield Table(lines.step[keep], columns["t"][keep], values, frozenset({_TAGS["mem"]}))
 
 
 def _event_name(run: RunDir) -> str:

@@ -1,0 +1,28 @@
+"""Ranks meet at a port of this machine that every local user can reach: without the key nobody changes anything."""
+
+from __future__ import annotations
+
+import socket
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+from headway.engine.parallel import join
+
+
+def test_who_does_not_know_the_key_neither_sees_nor_changes_what_the_ranks_say(monkeypatch):
+    met = {}
+    monkeypatch.setattr(dist, "init_process_group", lambda backend, **given: met.update(given))
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    job = {"rank": 0, "local_rank": 0, "world_size": 2, "master_port": port, "store_key": "0123456789abcdef" * 2}
+    join({**job, "listen_fd": listener.detach()}, device=torch.device("cpu"), backend="gloo")
+    ours = met["store"]
+    stranger = dist.TCPStore("127.0.0.1", port, None, is_master=False, timeout=timedelta(seconds=10))
+    ours.set("address", "of rank 0")
+    stranger.set("address", "of an attacker")
+    stranger.set("default_pg/address", "of an attacker")
+    assert ours.get("address") == b"of rank 0"
+    assert stranger.get("address") == b"of an attacker"
+    assert not ours.check(["default_pg/address"])
