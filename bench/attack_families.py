@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from attack_surroundings import MORE
 from attack_worker import (
     ESCAPES,
     EXITS,
@@ -736,4 +737,5 @@ FAMILIES = {
     "canaries": Family(0.4, _canary),
     "disks": Family(0.4, _disk),
     "live": Family(0.1, _live),
+    **{name: Family(weight, attack) for name, (weight, attack) in MORE.items()},
 }

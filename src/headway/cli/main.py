@@ -190,6 +190,8 @@ def _run(given: list[str]) -> int:
     except OSError as error:
         refusal = refuse_os_error(error)
         return _fail(refusal) if refusal is not None else _tell_bug(error)
+    except MemoryError:
+        return _fail(CheckError("cli/no-memory"))
     except ModuleNotFoundError as error:
         package = (error.name or "headway").partition(".")[0]
         if package == "headway":

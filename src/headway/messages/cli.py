@@ -115,6 +115,12 @@ Example:
         en_hint="go to one that exists: cd ~",
         zh_hint="换到存在的目录：cd ~",
     ),
+    "cli/no-memory": Text(
+        en="this process may not use as much memory as the command needs",
+        zh="此进程可用的内存不足以完成该命令",
+        en_hint="ulimit -v unlimited; ulimit -d unlimited    # then the same command again",
+        zh_hint="ulimit -v unlimited; ulimit -d unlimited    # 然后重新运行同一条命令",
+    ),
     "cli/package-missing": Text(
         en="the Python package {package} is needed here, but it is not installed (module {module})",
         zh="这里需要 Python 软件包 {package}，但尚未安装（模块 {module}）",

@@ -91,7 +91,8 @@ def read_json(path: Path) -> Any:
         ValueError: it is torn, too large or nested too deeply.
     """
     with open(open_regular(path), "rb") as file:
-        data = file.read(MOST_RECORD_BYTES + 1)
+        # Asked for as much as there is: the room for what is read is taken before it is known.
+        data = file.read(min(MOST_RECORD_BYTES, os.fstat(file.fileno()).st_size) + 1)
     if len(data) > MOST_RECORD_BYTES:
         raise ValueError(f"{path} is larger than {MOST_RECORD_BYTES >> 20} MiB")
     try:

@@ -8,6 +8,7 @@ import math
 import os
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from fakes.run_fixture import write_run
 from headway.cli.bilingual import echo_json
 from headway.cli.main import main, root
 from headway.cli.os_error import refuse_os_error
+from headway.telemetry import read_json
 
 
 def told(words: list[str], capsys) -> tuple[int, str]:
@@ -108,3 +110,18 @@ def test_tfnet_is_read_and_planned_without_pillow() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.strip()) == (0, "tfnet"), done.stderr
+
+
+def test_a_limit_of_memory_is_told_as_that_and_a_small_record_needs_little(monkeypatch, capsys, tmp_path: Path) -> None:
+    def starve(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(root, "main", starve)
+    code, text = told(["runs"], capsys)
+    assert code == 3 and "cli/no-memory" in text and "bug" not in text
+    (tmp_path / "job.json").write_text("{}")
+    tracemalloc.start()
+    read_json(tmp_path / "job.json")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 20
