@@ -226,8 +226,11 @@ def _check_option(name: str, value: str | None, known: Sequence[str]) -> None:
 
 def _fail(error: HeadwayError) -> int:
     """Print one error and what to do about it; return its exit code."""
-    advice = error.hint()
-    lines = [say("cli/error", text=error.text(), code=error.code), say("cli/hint", text=advice) if advice else ""]
+    try:
+        advice = error.hint()
+        lines = [say("cli/error", text=error.text(), code=error.code), say("cli/hint", text=advice) if advice else ""]
+    except OSError:  # no descriptor left to read the texts with
+        lines = [f"error: [{error.code}]"]
     with contextlib.suppress(OSError, ReaderGone):  # nobody reads it; the exit code still says it
         click.echo("\n".join(line for line in lines if line), err=True)
     return error.exit_code

@@ -126,7 +126,8 @@ def open_standard_files() -> None:
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # the lowest free number, which is this one
     if sys.stdout is None or sys.stderr is None:
-        nowhere = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for the rest of the process
+        # Over the descriptor just opened: a process that may open few files has none to waste.
+        nowhere = open(1 if sys.stdout is None else 2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - it stays
         sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
 
 
