@@ -10,7 +10,18 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 from attack import KINDS, campaign
 from attack_families import make_field
 
-TRIES = {"lines": 16, "values": 12, "damage": 24, "links": 8, "names": 6, "streams": 10, "index": 6, "paths": 10, "odd": 12, "clocks": 4}
+TRIES = {
+    "lines": 16,
+    "values": 12,
+    "damage": 24,
+    "links": 8,
+    "names": 6,
+    "streams": 10,
+    "index": 6,
+    "paths": 10,
+    "odd": 12,
+    "clocks": 4,
+}
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")

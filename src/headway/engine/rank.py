@@ -30,7 +30,7 @@ from headway.messages import set_language
 from headway.planner import Plan, make_schedule
 from headway.task import Task, find_recipe, hash_frozen, refuse_other_optimizer
 from headway.task.order import mix_one
-from headway.telemetry import HeartbeatWriter, MetricsWriter, RunDir, read_json
+from headway.telemetry import HeartbeatWriter, MetricsWriter, RunDir, require_record
 
 
 def main(job: dict[str, Any]) -> int:
@@ -62,7 +62,7 @@ def prepare(job: dict[str, Any], reporter: Reporter, plan: Plan | None = None) -
         plan: in place of the stored one, for a process that does not train.
     """
     place = RunDir(Path(job["run_dir"]))
-    stored = read_json(place.job)
+    stored: dict[str, Any] = require_record(place.job, dict)  # gone or damaged: a word, and no traceback of ours
     plan = plan or Plan.from_json(stored["plan"])
     config, task = load_task(stored)
     is_stop_wanted, save_asked_at = listen_for_stop(), listen_for_save()

@@ -5,10 +5,13 @@ from __future__ import annotations
 import socket
 from datetime import timedelta
 
+import pytest
 import torch
 import torch.distributed as dist
 
 from headway.engine.parallel import join
+from headway.engine.rank import prepare
+from headway.errors import UsageError
 
 
 def test_who_does_not_know_the_key_neither_sees_nor_changes_what_the_ranks_say(monkeypatch):
@@ -26,3 +29,9 @@ def test_who_does_not_know_the_key_neither_sees_nor_changes_what_the_ranks_say(m
     assert ours.get("address") == b"of rank 0"
     assert stranger.get("address") == b"of an attacker"
     assert not ours.check(["default_pg/address"])
+
+
+def test_a_rank_whose_run_directory_is_gone_says_so_in_our_own_words(tmp_path):
+    with pytest.raises(UsageError) as refused:
+        prepare({"run_dir": str(tmp_path / "gone"), "rank": 0}, None)
+    assert refused.value.code == "telemetry/record-missing"

@@ -26,7 +26,7 @@ from headway.messages import set_language
 from headway.planner import Plan, make_schedule
 from headway.task import find_recipe
 from headway.task.mindspore import MindTask
-from headway.telemetry import PHASES, HeartbeatWriter, MetricsWriter, RunDir, read_json
+from headway.telemetry import PHASES, HeartbeatWriter, MetricsWriter, RunDir, require_record
 
 
 def main(job: dict[str, Any]) -> int:
@@ -58,7 +58,7 @@ def main(job: dict[str, Any]) -> int:
 def prepare(job: dict[str, Any], reporter: Reporter, beat: HeartbeatWriter) -> MindRun:
     """Build everything the loop needs and bring it to where the run stands."""
     place = RunDir(Path(job["run_dir"]))
-    stored = read_json(place.job)
+    stored: dict[str, Any] = require_record(place.job, dict)  # gone or damaged: a word, and no traceback of ours
     plan = Plan.from_json(stored["plan"])
     config, task = load_task(stored)
     _refuse_unsupported(config, plan)
