@@ -17,7 +17,14 @@ from fakes.run_fixture import write_run
 from headway.cli.bilingual import echo_json
 from headway.cli.main import main, root
 from headway.cli.os_error import refuse_os_error
+from headway.messages import set_language
 from headway.telemetry import read_json
+
+
+@pytest.fixture(autouse=True)
+def in_english():
+    yield
+    set_language("en")  # a command sets it for its process, and the next test is in the same one
 
 
 def told(words: list[str], capsys) -> tuple[int, str]:
