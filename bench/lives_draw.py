@@ -266,8 +266,9 @@ def _draw_turns(rng: Random, keys: Keys, events: int, *, is_real: bool) -> Itera
         yield Turn(change=change, strikes=tuple(strikes))
         left -= 1
         change = rng.choice(("plain", "plain", "ranks", "micro", "longer", "fork", "total"))
-        # Batch norm needs two samples in a micro-batch, and the samples left out by a roll-back are whole batches.
-        if (change in ("ranks", "micro", "total") and keys.norm) or (change == "total" and keys.bad):
+        # Batch norm needs two samples in a micro-batch; a bad sample that has come nearer the beginning may come before
+        # there is anything to go back to.
+        if (change in ("ranks", "micro", "total") and keys.norm) or (change == "total" and keys.policy == "stop"):
             change = "plain"
         if change == "fork":
             at = rng.randint(0, 6)

@@ -281,6 +281,8 @@ def resume_words(record: Record, turn: Turn, rng: Random) -> list[str]:
     batch = changed_batch(rng, record.batch, change) if change in ("ranks", "micro", "total") else None
     if (change == "fork" and not steps) or (change in ("ranks", "micro", "total") and batch is None):
         change = "plain"
+    if change == "total" and record.life.keys.bad and not steps:
+        change = "plain"  # a bad sample might come before there is anything to go back to
     if change == "fork":
         at = rng.choice(steps)
         words += ["--step", str(at)]

@@ -117,7 +117,7 @@ def save(request: dict) -> dict:
         if request["is_compared"]:  # in turns, so that both see the same load of the machine
             plain.append(plain_save(request, pieces))
     forced = None
-    if not request.get("is_cold"):
+    if request["ranks"] == 1 and not request.get("is_cold"):  # several would have to agree, and there is no group here
         saver.save(1 + request["saves"], pieces, {}, wait=True)
         forced = saver.save(2 + request["saves"], pieces, {}, wait=True)  # a stop that comes just after a save began
         saver.wait()

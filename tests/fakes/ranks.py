@@ -48,10 +48,11 @@ def _one(function: Callable[..., Any], rank: int, world_size: int, folder: str, 
 
     torch.set_num_threads(1)
     try:
+        store = None
         if world_size > 1:
             store = dist.FileStore(str(Path(folder) / "store"), world_size)
             dist.init_process_group("gloo", store=store, rank=rank, world_size=world_size)
-        value = function(Ranks(rank, world_size, rank, torch.device("cpu")), *args)
+        value = function(Ranks(rank, world_size, rank, torch.device("cpu"), store), *args)
         sender.send(("value", value))
         if world_size > 1:
             dist.barrier()

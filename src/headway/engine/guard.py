@@ -42,14 +42,14 @@ def answer(run: Run, taken: Sequence[Loaded], start: int, what: str) -> None:
 def _roll_back(run: Run, start: int, facts: dict[str, object]) -> None:
     """Go back to the newest checkpoint; this step's samples are left out from then on."""
     run.saver.wait()
-    before, step = run.progress, run.progress.step
+    before, step, end = run.progress, run.progress.step, run.end_of_step(start)
     run.progress.step = -1
     resume(run)
     if run.progress.step < 0:
         run.progress.step = step
         raise TrainError("engine/nothing-to-roll-back", **facts)
     run.ledger.settle()
-    run.progress = policy.after_roll_back(run.progress, before, (start, start + run.plan.batch_samples))
+    run.progress = policy.after_roll_back(run.progress, before, (start, end))
     if run.measured_step != run.progress.step:
         run.measured_step = None  # a later step of this number has other weights
     run.open_data()

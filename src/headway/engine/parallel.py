@@ -20,6 +20,8 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 _BUCKET_BYTES = 25 << 20
+_WAIT_FOR_FIRST = timedelta(days=1)
+"""The supervisor ends a rank that waits for one that is gone."""
 _ALIGN = 64
 """Elements each gradient's place in a buffer is rounded up to, so that vector loads stay aligned."""
 
@@ -32,32 +34,50 @@ class Ranks:
     world_size: int
     local_rank: int
     device: torch.device
+    store: dist.Store | None = None
+    """Where the ranks met; none for a rank alone."""
+
+    def hear_from_first(self, key: str, text: str | None) -> str:
+        """Return rank 0's text on every rank, however long it takes to find it.
+
+        Not by a collective: those give up after ten minutes (NCCL) or thirty (gloo), and to read a large checkpoint
+        from a slow disk takes longer.
+        """
+        if self.world_size == 1:
+            return text or ""
+        assert self.store is not None, "several ranks have met somewhere"
+        if self.rank == 0:
+            self.store.set(key, text or "")
+        else:
+            self.store.wait([key], _WAIT_FOR_FIRST)
+        return str(self.store.get(key).decode())
 
 
 def join(job: dict[str, Any], *, device: torch.device, backend: str) -> Ranks:
     """Meet the other ranks through the store whose listening socket the supervisor has bound."""
-    ranks = Ranks(job["rank"], job["world_size"], job["local_rank"], device)
-    if ranks.world_size == 1:
-        return ranks
+    rank, world_size = job["rank"], job["world_size"]
+    if world_size == 1:
+        return Ranks(rank, world_size, job["local_rank"], device)
     store = dist.TCPStore(
         "127.0.0.1",
         job["master_port"],
-        ranks.world_size,
-        is_master=ranks.rank == 0,
-        master_listen_fd=job["listen_fd"] if ranks.rank == 0 else None,
+        world_size,
+        is_master=rank == 0,
+        master_listen_fd=job["listen_fd"] if rank == 0 else None,
         wait_for_workers=False,
         timeout=timedelta(seconds=300),
     )
+    # Any user of this machine may connect to the port; whoever does not know the key can change nothing.
+    met = dist.PrefixStore(job["store_key"], store) if job.get("store_key") else store
     dist.init_process_group(
         backend,
-        # Any user of this machine may connect to the port; whoever does not know the key can change nothing.
-        store=dist.PrefixStore(job["store_key"], store) if job.get("store_key") else store,
-        rank=ranks.rank,
-        world_size=ranks.world_size,
+        store=met,
+        rank=rank,
+        world_size=world_size,
         # Without it torch 2.15 guesses the device from the environment and may put two ranks on one GPU.
         device_id=device if device.type == "cuda" else None,
     )
-    return ranks
+    return Ranks(rank, world_size, job["local_rank"], device, met)
 
 
 class Layout(ABC):

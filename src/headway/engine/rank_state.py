@@ -23,7 +23,7 @@ from headway.engine.progress import Progress
 from headway.engine.reporter import Reporter
 from headway.planner import LrSchedule, Plan, Standing, continue_plan, make_schedule
 from headway.task import Data, Task
-from headway.task.order import Ledger, Share, count_taken
+from headway.task.order import Ledger, Share, count_taken, end_of_step
 from headway.telemetry import MetricsWriter
 
 
@@ -65,6 +65,8 @@ class Run:
     measures: dict[str, float] = field(default_factory=dict)
     """What the last validation found, at `measured_step`."""
     measured_step: int | None = None
+    num_searches: int = 0
+    """How often the ranks have looked for the newest checkpoint together."""
     saved_step: int | None = None
     """Step of the newest checkpoint that was begun or loaded."""
     saved_at: float = field(default_factory=time.monotonic)
@@ -101,7 +103,11 @@ class Run:
         for part in taken:
             self.ledger.add(part.ids, part.epochs)
         self.progress.step += 1
-        self.progress.position = start + self.plan.batch_samples
+        self.progress.position = self.end_of_step(start)
+
+    def end_of_step(self, start: int) -> int:
+        """Return the position behind the samples of a step that starts here."""
+        return end_of_step(start, self.plan.batch_samples, self.progress.skips)
 
     def continue_plan(self) -> None:
         """Count the length from where the run stands: its batch may have been another one so far."""

@@ -25,9 +25,6 @@ from headway.errors import CheckpointError, TrainError
 from headway.task.order import count_taken, mix_one
 from headway.telemetry import read_events
 
-_NAME_BYTES = 64
-"""Room for a checkpoint's name in the message that tells it."""
-
 
 def save(run: Run, *, is_needed: bool) -> None:
     """Hand a snapshot to the saver; the loop stands still for the copy only.
@@ -143,15 +140,9 @@ def _settle_ledger(run: Run) -> None:
 
 def _name_from_rank_0(run: Run, path: Path | None) -> Path | None:
     """Tell every rank the checkpoint that rank 0 has found."""
-    if run.ranks.world_size == 1:
-        return path
-    told = torch.zeros(_NAME_BYTES, dtype=torch.uint8, device=run.ranks.device)
-    if path is not None:
-        name = path.name.encode()
-        told[: len(name)] = torch.frombuffer(bytearray(name), dtype=torch.uint8)
-    dist.broadcast(told, src=0)
-    text = bytes(told.tolist()).rstrip(b"\0").decode()
-    return run.checkpoints / text if text else None
+    run.num_searches += 1
+    name = run.ranks.hear_from_first(f"checkpoint/{run.num_searches}", path.name if path else None)
+    return run.checkpoints / name if name else None
 
 
 def _shared_state(run: Run) -> dict[str, Tensor]:

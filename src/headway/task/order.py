@@ -113,8 +113,9 @@ def micro_batches(
         for _ in range(ahead):
             position = after_skips(position, skips)
             starts.append(position)
-            position += share.batch
-        places = np.stack([share.positions(start) for start in starts]).reshape(-1, share.micro_batch)
+            position = end_of_step(position, share.batch, skips)
+        parts = [_leave_out(share.positions(start), start, skips) for start in starts]
+        places = np.stack(parts).reshape(-1, share.micro_batch)
         ids, epochs = order.samples(places.reshape(-1))
         yield from zip(ids.reshape(places.shape), epochs.reshape(places.shape), strict=True)
         ahead = min(2 * ahead, most)
@@ -126,6 +127,27 @@ def after_skips(position: int, skips: list[tuple[int, int]]) -> int:
         if start <= position < end:
             position = end
     return position
+
+
+def end_of_step(start: int, batch: int, skips: list[tuple[int, int]]) -> int:
+    """Return the position behind the samples of a step that starts here.
+
+    A range is left out batch by batch, so as a rule a step is one piece; but after a resume with another batch, a range
+    that is still ahead may begin or end inside a step.
+    """
+    if not any(low >= start for low, _ in skips):
+        return start + batch
+    return int(_leave_out(np.array([start + batch - 1], dtype=np.int64), start, skips)[0]) + 1
+
+
+def _leave_out(places: Int64, start: int, skips: list[tuple[int, int]]) -> Int64:
+    """Move the places of a step that starts here, counted on from its start, behind the ranges that are left out."""
+    covered = start
+    for low, high in sorted(skips):
+        low, covered = max(low, covered), max(high, covered)
+        if covered > low:
+            places = np.where(places >= low, places + (covered - low), places)
+    return places
 
 
 def count_taken(position: int, skips: list[tuple[int, int]]) -> int:

@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.task.order import Order, Share, after_skips, expected_ledger, ledger_of, micro_batches, shuffled
+from headway.task.order import (
+    Order,
+    Share,
+    after_skips,
+    count_taken,
+    end_of_step,
+    expected_ledger,
+    ledger_of,
+    micro_batches,
+    shuffled,
+)
 
 
 @given(size=st.integers(1, 3000), seed=st.integers(0, 2**63), epoch=st.integers(0, 1000))
@@ -74,6 +84,19 @@ def test_skipped_ranges_are_left_out_and_nothing_else():
     assert taken(40, 2, 2, 1, 9, skips=skips) == [step for i, step in enumerate(taken(40, 2, 2, 1, 10)) if i != 2]
     assert after_skips(8, skips) == 12
     assert after_skips(7, skips) == 7
+
+
+@pytest.mark.parametrize("skips", [[(8, 12)], [(8, 12), (12, 16)], [(7, 10), (9, 14), (20, 21)]])
+@pytest.mark.parametrize(("world", "micro", "accumulation"), [(1, 3, 1), (2, 3, 1), (1, 5, 2), (2, 2, 4)])
+def test_a_range_left_out_stays_out_with_any_batch(skips, world, micro, accumulation):
+    # After a resume with another batch, a range that a roll-back left out may begin or end inside a step.
+    order, batch, position, ledger = Order(40, 5), world * micro * accumulation, 0, 0
+    for step in taken(40, world, micro, accumulation, 6, skips=skips):
+        ids, epochs = (np.array([pair[k] for pair in step]) for k in (1, 0))
+        ledger += ledger_of(ids, epochs)
+        position = end_of_step(after_skips(position, skips), batch, skips)
+        assert len(step) == batch and ledger % 2**64 == expected_ledger(order, position, skips)
+        assert count_taken(position, skips) % batch == 0
 
 
 def test_the_ledger_notices_a_lost_a_repeated_and_a_foreign_sample():

@@ -12,6 +12,7 @@ from headway.engine import policy
 from headway.engine.mindspore.inputs import tensors_of
 from headway.engine.mindspore.rank_state import Loaded, MindRun, resume
 from headway.errors import TrainError
+from headway.task.order import end_of_step
 
 Gradient = Callable[..., Any]
 
@@ -33,7 +34,7 @@ def answer(run: MindRun, gradient: Gradient, taken: Sequence[Loaded], start: int
         _roll_back(run, start, found.facts)
         return True
     run.progress.step += 1
-    run.progress.position = start + run.plan.batch_samples
+    run.progress.position = end_of_step(start, run.plan.batch_samples, run.progress.skips)
     run.taken.extend(taken)
     return False
 
@@ -43,10 +44,10 @@ def _roll_back(run: MindRun, start: int, facts: dict[str, object]) -> None:
     run.saver.wait()
     if run.saved_step is None:
         raise TrainError("engine/nothing-to-roll-back", **facts)
-    before = run.progress
+    before, end = run.progress, end_of_step(start, run.plan.batch_samples, run.progress.skips)
     resume(run)
     run.taken.clear()
-    run.progress = policy.after_roll_back(run.progress, before, (start, start + run.plan.batch_samples))
+    run.progress = policy.after_roll_back(run.progress, before, (start, end))
     if run.measured_step != run.progress.step:
         run.measured_step = None  # a later step of this number has other weights
 

@@ -25,7 +25,7 @@ from headway.engine.mindspore.ranks import Ranks
 from headway.engine.mindspore.sink import open_sink
 from headway.planner import lr_at
 from headway.task.mindspore import ArrayData, Arrays, MindTask
-from headway.task.order import after_skips, count_taken
+from headway.task.order import after_skips, count_taken, end_of_step
 
 _FLUSH_S = 0.25
 
@@ -137,7 +137,7 @@ def take_step(run: MindRun, stepper: Stepper) -> tuple[bool, bool]:
     run.adam.step(grads, factor / divisor, lr, progress.updates)
     progress.updates += 1
     progress.step += 1
-    progress.position = start + plan.batch_samples
+    progress.position = end_of_step(start, plan.batch_samples, progress.skips)
     run.taken.extend(taken)
     took, parts = meter.end_step(progress.step, progress.position, mean, lr)
     run.metrics.add(
