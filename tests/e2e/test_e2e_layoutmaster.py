@@ -107,6 +107,28 @@ def test_resume_goes_on_bit_for_bit_where_the_checkpoint_was_taken(trained, tmp_
     assert losses(project, second) == {step: expected[step] for step in (51, 52)}
 
 
+def test_on_the_second_day_an_edited_batch_continues_and_old_names_are_found(trained, tmp_path):
+    """Issue 25, 1 and 2."""
+    project = shutil.copytree(trained, tmp_path / "second")
+    first = Path(note(project, "checkpoint_epoch_50.pth")["run"]).name
+    config = project / "config_data_action_head.json"
+    config.write_text(config.read_text(encoding="utf-8").replace('"batch_size": 8', '"batch_size": 4'))
+    done = run(project, RESUME)
+    assert done.returncode == 0, done.stdout + done.stderr
+    epochs = [line.split()[1] for line in done.stdout.splitlines() if "Train Loss:" in line]
+    assert epochs == ["51", "52"], "epochs are counted in samples"
+    second = max(path.parent.name for path in (project / "runs").glob("*/job.json"))
+    assert json.loads((project / "runs" / second / "plan.json").read_text())["total_steps"] == 54
+
+    done = run(project, "./start_training.sh training.num_epochs=1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    moved = project / "checkpoints" / first / "checkpoint_epoch_50.pth"
+    assert moved.is_file() and f"checkpoints/{first}/" in done.stdout
+    done = run(project, f"{RESUME} training.num_epochs=51")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"checkpoint_epoch_50.pth of the run {first} is used" in done.stdout
+
+
 def test_predict_writes_a_json_and_three_pictures_a_poster(trained):
     done = run(trained, PREDICT)
     assert done.returncode == 0, done.stdout + done.stderr
