@@ -107,6 +107,10 @@ class Day:
         """Return the runs by name, the oldest first."""
         return sorted(job.parent.name for job in (self.place / out).glob("*/job.json"))
 
+    def num(self, pattern: str) -> int:
+        """Return how many files there are."""
+        return len(list(self.place.glob(pattern)))
+
     def log(self, pattern: str) -> str:
         """Return the newest log."""
         found = sorted(self.place.glob(pattern))
@@ -172,7 +176,8 @@ def walk_nanochat(place: Path) -> Day:
     day.check("a clean stop is not called an error", "[ERROR]" not in day.screen)
     stopped = list((day.place / "base_checkpoints/d4").glob("model_*.pt"))
     day.check("a stopped run leaves its weights", bool(stopped))
-    code = day.stop_when(f"{line} --resume=latest", lambda: "继续训练" in day.log("logs/train_dual_gpu_*.log"))
+    logs, before = "logs/train_dual_gpu_*.log", day.num("logs/train_dual_gpu_*.log")
+    code = day.stop_when(f"{line} --resume=latest", lambda: day.num(logs) > before and "step 0" in day.log(logs))
     day.check("and the command it names continues the same run", len(day.runs()) == 4 and day.says(day.runs()[-1]))
     day.break_it(
         [
@@ -435,7 +440,7 @@ def walk_tfnet(place: Path) -> Day:
     day.check("the guide's path of the log works", day.says("训练结束"))
     day.check(
         "settings not used are listed once",
-        log.count("加 --full-size 则全部按原值") == 1 and "model.hidden_size" in log,
+        log.count("加 --full-size 则全部按原值") == 1 and "training.learning_rate" in log,
     )
     (first,) = day.runs("output_gpu")
     file = day.place / "configs" / "gpu_config.json"
@@ -451,14 +456,12 @@ def walk_tfnet(place: Path) -> Day:
     day.check("the earlier file was moved, and that was said", day.says(f"checkpoints_gpu/{first}/"))
     kept = (day.place / "checkpoints_gpu" / first / "current_model.ckpt").is_file()
     day.check("and is there", kept and (day.place / "checkpoints_gpu" / "best_model.ckpt").is_file())
-    line = "python train_tfnet_gpu.py --config configs/gpu_config.json"
-    code = day.stop_when(
-        line, lambda: "Batch" in day.log("logs_gpu/gpu_training_*.log"), HEADWAY_SET_TRAIN__STEPS="4000"
-    )
-    day.check("Ctrl-C saves, says how to continue with the right place",
-              code == 130 and day.says("--resume latest"))  # fmt: skip
+    line, logs = "python train_tfnet_gpu.py --config configs/gpu_config.json", "logs_gpu/gpu_training_*.log"
+    many = {"HEADWAY_SET_TRAIN__STEPS": "4000"}
+    code = day.stop_when(line, lambda: day.num(logs) == 3 and "Batch" in day.log(logs), **many)
+    day.check("Ctrl-C saves and says how to continue", code == 130 and day.says("--resume latest"))
     num, stopped = len(day.runs("output_gpu")), day.runs("output_gpu")[-1]
-    code = day.stop_when(f"{line} --resume latest", lambda: "继续训练" in day.log("logs_gpu/gpu_training_*.log"))
+    code = day.stop_when(f"{line} --resume latest", lambda: day.num(logs) == 4 and "Batch" in day.log(logs), **many)
     is_same = len(day.runs("output_gpu")) == num and stopped in day.screen
     day.check("and that command continues the same run", code == 130 and is_same)
     code = day.do(". ./enter_mindspore.sh && python -c 'import mindspore; print(mindspore.__version__)'")

@@ -41,8 +41,9 @@ class Training:
     may_change: tuple[str, ...] = OF_RUN
     continued: RunDir | None = None
     """A run that goes on in its own directory from its newest checkpoint."""
-    typed: Sequence[str] = ()
-    """What was typed, for a run that goes on: all else stays as it was."""
+    typed: Sequence[str] | None = None
+    """What was typed or edited, where settings are flags: a run that goes on changes only these. None: they are in a
+    config file, and what it says now holds."""
     proceed: str
     """The guide's command that continues a run which was stopped; `{file}` is its newest checkpoint."""
 
@@ -78,13 +79,13 @@ def _words(training: Training, source: Source | None) -> list[str]:
     choice = training.choice
     if source is None and training.continued is None:
         return ["train", choice.source, *choice.words, *training.words]
-    if source is None:
-        assert training.continued is not None
-        return ["resume", str(training.continued.root), *training.typed]
-    # What is said now and was not when the run began.
-    before = load_config(source.run.config, recipe=find_recipe).config
-    changes = changed_words(before, choice.config, training.may_change)
-    return ["resume", str(source.run.root), "--step", str(source.step), *changes]
+    run = source.run if source is not None else training.continued
+    assert run is not None
+    changes = training.typed
+    if changes is None:  # what is said now and was not when the run began
+        before = load_config(run.config, recipe=find_recipe).config
+        changes = changed_words(before, choice.config, training.may_change)
+    return ["resume", str(run.root), *(["--step", str(source.step)] if source is not None else []), *changes]
 
 
 def newest_run(out: Path, name: str = "latest") -> RunDir:

@@ -77,7 +77,8 @@ def follow(words: Sequence[str], log: GuideLog, listener: Listener, *, out: Path
     for signum, handler in kept:
         signal.signal(signum, handler)
     fresh = [run for run in list_runs(out) if run.root not in before]
-    return code, known or (fresh[-1] if fresh else None)
+    # Ended by a signal before it could answer it: as a shell tells it.
+    return code if code >= 0 else 128 - code, known or (fresh[-1] if fresh else None)
 
 
 def _pass_on(child: subprocess.Popen[bytes]) -> Callable[[int, object], None]:

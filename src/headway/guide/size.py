@@ -77,6 +77,8 @@ class Choice:
     """What the guide's file and command say, at the guide's size."""
     loaded: LoadedConfig
     """What is trained here."""
+    typed: tuple[str, ...]
+    """What was typed."""
     notes: tuple[str, ...]
     """Settings that are not used, with the value used instead and why; one block, empty at the guide's size."""
 
@@ -106,7 +108,9 @@ def choose(
     full = (recipe, *sized.full, *own, *typed)
     guide = load(source, full)
     if is_full:
-        return Choice(source=str(source), words=full, full_words=full, guide=guide, loaded=guide, notes=())
+        return Choice(
+            source=str(source), words=full, full_words=full, guide=guide, loaded=guide, typed=tuple(typed), notes=()
+        )
     small = load(None, [recipe, *own])
     values, usual = (flatten(one.config.model_dump(mode="json")) for one in (guide, small))
     before = _template_values(sized, source)
@@ -117,7 +121,15 @@ def choose(
     words += _worker_words(load(source, words).config)
     loaded = load(source, words)
     notes = _notes(sized, guide, loaded)
-    return Choice(source=str(source), words=tuple(words), full_words=full, guide=guide, loaded=loaded, notes=notes)
+    return Choice(
+        source=str(source),
+        words=tuple(words),
+        full_words=full,
+        guide=guide,
+        loaded=loaded,
+        typed=tuple(typed),
+        notes=notes,
+    )
 
 
 def _worker_words(config: RunConfig) -> list[str]:

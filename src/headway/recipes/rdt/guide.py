@@ -68,7 +68,7 @@ def _train(argv: Sequence[str], ranks: int | None, precision: str | None) -> int
             writer=guide.FolderWriter(),
             folder=folder,
             words=[f"name={folder.name}"],
-            typed=[*own.words, _devices(launched)],
+            typed=[*choice.typed, _devices(launched)],
             proceed=f"python main.py --num_processes={launched} --output_dir={folder} --resume_from_checkpoint=latest",
             **_resumed(flags.get("resume_from_checkpoint"), folder),
         )
