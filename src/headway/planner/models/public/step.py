@@ -106,9 +106,9 @@ HF_SPREAD = Spread(fixed=1.06, activations=1.1, logits=1.2)
 """Reserved over allocated in transformers' loop (slopes of fms-acceleration's table, which has both)."""
 HF_FUSED_LOGITS = 1.9
 """The same of logits under a fused cross entropy, which needs less of them while 16-bit and fp32 ones still pass."""
-VARIED_SPREAD = Spread(fixed=1.02, activations=1.12, logits=2.8)
+VARIED_SPREAD = Spread(fixed=1.02, activations=1.12, logits=3.0)
 """The same where samples have many lengths: a segment that fitted one length does not fit a longer one, and is kept."""
-HF_FSDP_SPREAD = Spread(fixed=1.15, activations=1.15, logits=1.2)
+HF_FSDP_SPREAD = Spread(fixed=1.2, activations=1.2, logits=1.2)
 """The same under FSDP, which gathers and reduces in streams of its own: the others cannot use their segments."""
 ZERO3_FIXED = 1.2
 """The same under DeepSpeed's ZeRO-3, whose gathered layers of all sizes come and go between shards that stay."""
@@ -246,9 +246,9 @@ def _loss(settings: Settings) -> dict[str, Any]:
         loss = settings.loss
     # A transformers model returns its logits, in fp32, and shifts a copy of them by a token: they live beside what the
     # loss makes of them, and the copy's gradient is as long again (slopes of three published tables: 18 bytes a logit).
-    copies = {"whole": 6.0, "fused": 5.0}.get(loss, 0.0) if settings.is_transformers else 0.0
+    copies = {"whole": 4.0, "fused": 5.0}.get(loss, 0.0) if settings.is_transformers else 0.0
     if loss == "whole" and _upcasts(settings):
-        copies = 4.0  # the head is in fp32, so its output never was in 16 bits
+        copies = 3.0  # the head is in fp32, so its output never was in 16 bits
     # The Trainer autocasts even where every weight is in 16 bits.
     is_plain = settings.is_16bit_whole and not settings.is_transformers
     out = {"loss": loss, "logit_copies": copies, "narrow_loss": settings.is_deepspeed or is_plain}
