@@ -2,8 +2,8 @@
 
 A row of the file is one run of a public table: `command` (the words after `headway`), `memory_gib` with the figure that
 is (`metric`: allocated, reserved or used, as the source says; used where it does not), `step_s`, `tokens_s` or
-`samples_s` of all ranks, and whether it ran (`verdict`). Half of the rows, by a hash of source and command, are `set:
-aside`: they were not asked while the planner was written, and are scored apart.
+`samples_s` of all ranks, and whether it ran (`verdict`). Rows with `set: aside` were labelled before the planner was
+changed and asked once, at the end of their `round`; they are scored apart.
 
     python bench/plan_asked.py --rows bench/rows/asked.jsonl [--rows MORE] [--open] [--quiet]
 """

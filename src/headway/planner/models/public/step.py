@@ -221,7 +221,7 @@ def _layout(settings: Settings, ranks: int) -> dict[str, Any]:
     weights, gradients, states = cut.get(settings.strategy, (1, 1, 1))
     out: dict[str, Any] = {"shard_weights": weights, "shard_grads": gradients, "shard_states": states}
     if settings.offload == "optimizer":
-        out |= {"host_states": True, "host_grads": True}
+        out |= {"host_states": True, "host_grads": settings.is_deepspeed}
     if settings.is_deepspeed:
         out["bucket_params"] = _ZERO_BUCKET
         if settings.is_mixed:
@@ -245,7 +245,7 @@ def _loss(settings: Settings) -> dict[str, Any]:
     if settings.loss != "auto":
         loss = settings.loss
     # A transformers model returns its logits, in fp32, and shifts a copy of them by a token: they live beside what the
-    # loss makes of them, and the copy's gradient is as long again (slopes of three published tables: 18 bytes a logit).
+    # loss makes of them, and the copy's gradient is as long again (slopes of four tables: 15 to 18 bytes a logit).
     copies = {"whole": 4.0, "fused": 5.0}.get(loss, 0.0) if settings.is_transformers else 0.0
     if loss == "whole" and _upcasts(settings):
         copies = 3.0  # the head is in fp32, so its output never was in 16 bits
