@@ -108,10 +108,13 @@ def merge_parts(parts: Sequence[Part], *, step: int, attempt: int, fields: SaveF
 def seal(disk: Disk, root: Path, temp: Path, manifest: Manifest) -> Path:
     """Turn a written folder into a checkpoint; the order of these lines is the promise. Return its path."""
     data = encode_manifest(manifest)
+    # After every shard: a manifest that is there names only files whose bytes are on the disk. Its own hash comes last,
+    # since a manifest cut short by a power cut could still be read as JSON.
     write_file(disk, temp / MANIFEST, [memoryview(data)])
     write_file(disk, temp / MANIFEST_HASH, [memoryview(hash_line(data))])
     for rank in range(manifest.world_size) if manifest.world_size > 1 else ():
         disk.unlink(temp / part_name(rank))
+    # Before the rename: a file's fsync does not make its name durable, and a folder under its final name is believed.
     disk.sync_dir(temp)
     final = root / str(_free_name(root, manifest.step))
     disk.rename(temp, final)
@@ -119,14 +122,18 @@ def seal(disk: Disk, root: Path, temp: Path, manifest: Manifest) -> Path:
 
 
 def prove(disk: Disk, root: Path, final: Path) -> Manifest:
-    """Make the new name durable and read everything back from the disk."""
+    """Make the new name durable and read everything back from the disk.
+
+    Only then is the checkpoint told to anybody: the event, `latest` and the pruning of older ones all follow.
+    """
+    # The rename itself is lost in a power cut until its parent is synced.
     disk.sync_dir(root)
     # One thread: the ranks' own cores are training.
     return verify_checkpoint(final, threads=1, is_fresh=True)
 
 
 def point_latest(disk: Disk, root: Path, final: Path) -> None:
-    """Replace the hint file."""
+    """Replace the hint file. It is for people and for the other ranks; a resume verifies, and does not believe it."""
     temp = root / f"{LATEST}.new"
     if temp.is_symlink() or temp.exists():
         disk.unlink(temp)

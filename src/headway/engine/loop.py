@@ -70,6 +70,7 @@ def take_step(run: Run) -> Totals:
     expected = plan.batch_samples * (plan.tokens_per_sample or 1)
     meter.start_step(progress.step)
     meter.enter(COMM)
+    # Shared first, then kept: what the guard puts back after a bad step is the same on every rank.
     share_buffers(run.buffers, run.ranks)
     run.keep_buffers()
     layout.zero_grad()
@@ -78,6 +79,8 @@ def take_step(run: Run) -> Totals:
         is_last = turn + 1 == plan.accumulation
         taken.append(_backward_one(run, sums, is_last=is_last, scale=run.precision.scale / expected))
     meter.enter(COMM)
+    # Gradients first: the sums were sent before the last backward and have arrived by now, so that waiting for them
+    # costs nothing and every rank learns of a wish to stop in the same step.
     layout.finish_backward()
     totals = sums.wait()
     meter.enter(OPTIMIZER)
@@ -88,12 +91,16 @@ def take_step(run: Run) -> Totals:
     if not math.isfinite(totals.loss) or not math.isfinite(norm):
         return _not_finite(run, totals, taken, start)
     clip = run.config.optimizer.clip
+    # Unscaling and clipping are one pass over the gradients. The norm is that of all ranks' whole gradient, so every
+    # rank comes to the same factor without asking the others.
     factor = unscale if clip is None or norm <= clip else unscale * clip / (norm + 1e-6)
     if factor != 1.0:
         layout.scale_grads(factor)
+    # By samples trained on, not by steps: another batch size or a skipped range does not bend the schedule.
     multiplier = plan.lr_factor * lr_at(count_taken(progress.position, progress.skips), run.schedule)
     for optimizer in run.optimizers:
         optimizer.step(optimizer.group.lr * multiplier, progress.updates)
+    # After every group has moved: the average is of whole steps.
     if run.ema is not None:
         run.ema.update()
     run.precision.went_well()

@@ -8,8 +8,10 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 
 _FIRST = 2.0**16
+"""As torch's GradScaler begins: the first few steps overflow and halve it, which costs less than to grow for long."""
 _GROW_AFTER = 2000
 _LARGEST = 2.0**24
+"""Exact in fp32. Without a limit, a model whose gradients vanish doubles it for ever, until the scale is infinite."""
 
 
 class Precision:
@@ -37,7 +39,7 @@ class Precision:
             self.scale, self.good_steps = float(saved[0]), int(saved[1])
 
     def overflowed(self) -> None:
-        """Halve the scale after gradients that were too large for fp16."""
+        """Halve the scale after gradients that were too large for fp16; below 1 it would push small ones to zero."""
         self.scale, self.good_steps = max(1.0, self.scale / 2), 0
 
     def went_well(self) -> None:

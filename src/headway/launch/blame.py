@@ -12,6 +12,8 @@ from headway.messages import Language, say
 
 _CLEAR_SIGNALS: Final = {signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE}
 EVIDENCE_S: Final = 0.3
+"""How long others are heard after an exception: the words of the rank that caused it may be behind their echo. Longer
+would only delay the restart."""
 
 
 def evidence_window_s(rank: RankProcess) -> float:
@@ -27,6 +29,7 @@ def evidence_window_s(rank: RankProcess) -> float:
 def own_failures(attempt: Attempt) -> list[RankProcess]:
     """Return the ranks that failed by themselves, first one first."""
     found = [rank for rank in attempt.ranks if rank.failed_at is not None and not _is_our_doing(rank)]
+    # By one clock and never by number: rank 0 is as likely as any other to be the echo of another one's end.
     return sorted(found, key=lambda rank: rank.failed_at or 0.0)
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from headway.launch import wire
 from headway.launch.oom_kills import count_oom_kills
 from headway.launch.program import RankOrder
-from headway.launch.sweeper import Undertaker
+from headway.launch.sweeper import Sweeper
 from headway.process import DETACHED, TAG_NAME, sweep
 
 ENTRY: Final = "headway.engine.rank:main"
@@ -48,8 +48,8 @@ class Nursery:
         self.failure = ""
         """Traceback of the import that failed."""
         self.link, theirs = wire.pair()
-        self._undertaker = Undertaker(python=sys.executable, tag=tag)
-        after = self._undertaker.writing
+        self._sweeper = Sweeper(python=sys.executable, tag=tag)
+        after = self._sweeper.writing
         # What imports print is kept in memory: there may be no run directory yet, and the screen belongs to the UI.
         self._output = os.memfd_create("headway-nursery-output")
         numbers = theirs.fileno(), after, os.getpid()
@@ -98,13 +98,13 @@ class Nursery:
         Raises:
             BlockingIOError: the nursery has not taken the orders before it; ask again later.
         """
-        self._undertaker.keep("run", str(order.call["run_dir"]))
+        self._sweeper.keep("run", str(order.call["run_dir"]))
         wire.send_now(self.link, {"job": dict(order.call), "env": dict(order.env)}, files)
 
     def keep_claims(self, files: Sequence[str]) -> None:
         """Name claims of this process, which the nursery removes should it outlive us."""
         for file in files:
-            self._undertaker.keep("claim", file)
+            self._sweeper.keep("claim", file)
         wire.send(self.link, {"claims": list(files)})
 
     def output(self) -> str:
@@ -145,7 +145,7 @@ class Nursery:
         with contextlib.suppress(OSError):
             os.close(self._output)
         sweep(self.tag)
-        self._undertaker.dismiss()
+        self._sweeper.dismiss()
 
 
 def start_nursery(

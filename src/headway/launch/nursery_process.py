@@ -45,7 +45,7 @@ _TRACEBACK_CHARS: Final = 20_000
 def main(argv: Sequence[str]) -> int:
     """Import, say so, then serve until the supervisor is gone."""
     link_fd, after_fd, parent, entry, *modules = argv
-    # Held open to the end and handed to nobody: the undertaker waits until this end and the supervisor's are closed.
+    # Held open to the end and handed to nobody: the sweeper waits until this end and the supervisor's are closed.
     os.set_inheritable(int(after_fd), False)
     die_with_parent(int(parent))
     name_process("headway-nursery")

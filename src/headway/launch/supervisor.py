@@ -28,6 +28,7 @@ from headway.process import descendants, kill_all, sweep, without_cleaners
 from headway.telemetry import Event, RunDir, read_events
 
 _TICK_S: Final = 0.1
+"""Heartbeats and deadlines are looked at this often; deaths and signals wake the loop at once."""
 _BEATS_S: Final = 1.0
 _RANKS_A_TICK: Final = 64
 """Heartbeats read in a tick, in the mean: those of many ranks are read less often, down to once a second."""
@@ -369,6 +370,7 @@ class Supervisor:
 
     def _kill(self, attempt: Attempt, now: float) -> None:
         attempt.killed_at = now
+        # Ranks first, through their pidfds, which can mean no other process.
         attempt.signal(signal.SIGKILL)
         name_other_users(self.nursery.process.pid, self._history)
         # The nursery adopts orphans, so its descendants are all there is: loader workers, helpers, daemons.

@@ -36,7 +36,7 @@ _WAIT: Final = "--wait"
 _END_S: Final = 2.0
 
 
-class Undertaker:
+class Sweeper:
     """The supervisor's end of it."""
 
     def __init__(self, python: str, tag: str) -> None:

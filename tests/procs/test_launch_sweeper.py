@@ -11,8 +11,8 @@ from functools import partial
 
 import pytest
 
-import headway.launch.sweeper as undertaker_module
-from headway.launch.sweeper import Undertaker
+import headway.launch.sweeper as sweeper_module
+from headway.launch.sweeper import Sweeper
 from headway.process import tagged
 
 JOB = """
@@ -65,8 +65,8 @@ def test_helpers_in_their_own_sessions_end_when_supervisor_and_nursery_are_kille
 def test_one_that_is_dismissed_ends_nothing():
     tag = f"test-{os.getpid()}-dismissed"
     bystander = subprocess.Popen(["sleep", "600"], env={**os.environ, "HEADWAY_RUN": tag})
-    undertaker = Undertaker(sys.executable, tag)
-    undertaker.dismiss()
+    sweeper = Sweeper(sys.executable, tag)
+    sweeper.dismiss()
     try:
         assert tagged(tag) == [bystander.pid]
     finally:
@@ -76,14 +76,14 @@ def test_one_that_is_dismissed_ends_nothing():
 
 @pytest.mark.parametrize("shell", ["/bin/sh", "/nowhere/sh"])
 def test_a_pipe_that_closes_without_a_word_ends_everything_with_the_tag(tmp_path, monkeypatch, shell):
-    monkeypatch.setattr(undertaker_module, "_command", partial(undertaker_module._command, shell=shell))
+    monkeypatch.setattr(sweeper_module, "_command", partial(sweeper_module._command, shell=shell))
     tag = f"test-{os.getpid()}-left"
     claim = tmp_path / "gpu-0"
     claim.write_text(f'{{"pid": {os.getpid()}}}')
     left = subprocess.Popen(["sleep", "600"], env={**os.environ, "HEADWAY_RUN": tag}, start_new_session=True)
-    undertaker = Undertaker(sys.executable, tag)
-    undertaker.keep("claim", str(claim))
-    os.close(undertaker.writing)
-    assert undertaker._process.wait(60) == 0
+    sweeper = Sweeper(sys.executable, tag)
+    sweeper.keep("claim", str(claim))
+    os.close(sweeper.writing)
+    assert sweeper._process.wait(60) == 0
     assert left.wait(60) == -signal.SIGKILL
     assert not claim.exists()
