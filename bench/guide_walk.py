@@ -472,10 +472,11 @@ def walk_tfnet(place: Path) -> Day:
             ("flag", "./start_training_gpu.sh --epochs 3", ("--config",)),
             (
                 "full size without data",
+                "env -u HEADWAY_SET_TASK__SYNTHETIC -u HEADWAY_SET_TASK__DATA_DIR "
                 "python train_tfnet_gpu.py --full-size --config configs/gpu_config.json",
-                ("错误分析",),
+                ("错误分析", "CE-CSL"),
             ),
-            ("value", "./start_training_gpu.sh training.batch_size=none", ("batch",)),
+            ("value", "./start_training_gpu.sh training.batch_size=many", ("batch",)),
         ]
     )
     file.write_text('{"training": {"batch_size": 8,')
