@@ -27,7 +27,7 @@ class Ran:
         environment = {**os.environ, **(env or {}), "PYTHONPATH": ":".join(paths), MARK: self.mark}
         environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
         environment["HEADWAY_CLAIMS"] = str(folder / "claims")
-        for name in ("RANK", "WORLD_SIZE", "CUDA_VISIBLE_DEVICES"):
+        for name in {"RANK", "WORLD_SIZE", "CUDA_VISIBLE_DEVICES"} - set(env or {}):
             environment.pop(name, None)
         self.process = subprocess.Popen(
             [sys.executable, *command, "run", "--out", str(folder / "runs"), *words],

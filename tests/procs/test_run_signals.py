@@ -61,6 +61,7 @@ def test_a_stop_reaches_the_training_inside_a_shell_script_and_gives_it_the_grac
         assert ran.wait() == {"SIGINT": 130, "SIGTERM": 143}[name]
     assert saved(tmp_path) == [(f"saved-{name}", "x")]
     assert "saved" in (tmp_path / "out.log").read_text()
+    assert "headway resume" not in ran.err  # it would refuse: only the script knows how it continues
     assert ran.events("run_ended")[0]["why"] == "launch/foreign-stopped"
 
 

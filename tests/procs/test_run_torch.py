@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -86,6 +87,7 @@ def test_under_its_own_launcher_the_first_failing_rank_is_still_named(tmp_path):
         "--nproc_per_node=2",
         script(tmp_path, JOB),
         "raise",
+        env={"RANK": "0", "WORLD_SIZE": "1", "SLURM_JOB_ID": "7", "SLURM_PROCID": "0"},  # of the allocation around it
     )
     assert ran.process.returncode == 1
     incident = ran.last_incident()
@@ -103,11 +105,16 @@ ENVIRON = """
 
 def test_the_ranks_see_the_environment_that_torchrun_itself_gives(tmp_path):
     name = script(tmp_path, ENVIRON)
-    line = ("torchrun", "--standalone", "--rdzv-id=7", "--role=trainer", "--nproc_per_node=1", name)
+    line = ("torchrun", "--standalone", "--rdzv-id=7", "--role=trainer", name)
     torchrun = [str(Path(sys.executable).parent / "torchrun"), *line[1:]]
-    theirs = subprocess.run(torchrun, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-    ran = finished(tmp_path, *line)
-    own, their = json.loads(ran.run.stdout(0).read_text()), json.loads(theirs)
+    number = {"PET_NPROC_PER_NODE": "2"}  # as Kubeflow's operator says it
+    theirs = subprocess.run(
+        torchrun, cwd=tmp_path, env={**os.environ, **number}, capture_output=True, text=True, check=True
+    ).stdout
+    ran = finished(tmp_path, *line, env=number)
+    assert ran.run.ranks() == [0, 1]
+    own = json.loads(ran.run.stdout(0).read_text())
+    (their,) = [one for one in map(json.loads, theirs.splitlines()) if one["RANK"] == "0"]
     # Ours is the port, the store and where recorders dump; --standalone makes up an id of its own.
     free = {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_MAX_RESTARTS"}
     assert their.keys() - own.keys() <= {
