@@ -28,7 +28,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
 MARK = "POLITE_STOP_MARK"
-START_S, BARE_S, SAVE_S, END_S = 90.0, 8.0, 25.0, 30.0
+START_S, BARE_S, SAVE_S, END_S = 90.0, 8.0, 60.0, 60.0
 SIZE = 100_000
 NEVER = "not saved, nor without us"
 

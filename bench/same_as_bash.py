@@ -397,6 +397,8 @@ def main() -> int:
             is_real = number < wanted.real
             verdict, why = judge(world, line, is_real=is_real)
             counts[("command" if is_real else line.mode, verdict)] += 1
+            if number % 100 == 99:
+                print(f"{number + 1} lines", file=sys.stderr, flush=True)
             if verdict != "same" and shown < 40:
                 shown += verdict == "different"
                 print(f"{verdict} {line.mode} {line.text!r}\n    {why}", file=sys.stderr)

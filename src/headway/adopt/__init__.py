@@ -9,6 +9,7 @@ from headway.adopt.clean import write_clean
 from headway.adopt.elastic import Elastic, read_elastic
 from headway.adopt.exact import find_command, stay_in_front
 from headway.adopt.finding import Finding, Verdict
+from headway.adopt.interpreter import is_binary
 from headway.adopt.line import ReadLine, read_line
 from headway.adopt.lint import check, parse_version
 from headway.adopt.markdown import Guide, is_guide, read_guide
@@ -37,6 +38,7 @@ __all__ = [
     "find_command",
     "find_paste",
     "hide_secrets",
+    "is_binary",
     "is_guide",
     "parse_version",
     "read_bash",

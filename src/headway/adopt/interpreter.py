@@ -49,7 +49,7 @@ def find_torch(line: Elastic, environ: Mapping[str, str]) -> Torch | None:
     assert program is not None, "a program that was found is found again"
     python = program if line.is_module else _interpreter(Path(program), environ)
     # A script in place of an interpreter (a version manager's shim, a wrapper) decides for itself what it starts.
-    if python is None or not _head(Path(python)).startswith(b"\x7fELF"):
+    if python is None or not is_binary(Path(python)):
         return None
     try:
         asked = [python, "-c", _ASK, "module" if line.is_module else "script"]
@@ -69,6 +69,11 @@ def find_torch(line: Elastic, environ: Mapping[str, str]) -> Torch | None:
     if not executable or not (folder / "distributed" / "run.py").is_file() or not list(folder.glob("_C.*")):
         return None
     return Torch(executable, "--local_rank" if _version(folder).startswith(("0.", "1.")) else "--local-rank")
+
+
+def is_binary(program: Path) -> bool:
+    """Say whether a program is machine code and no script, which may do anything when it is asked something."""
+    return _head(program).startswith(b"\x7fELF")
 
 
 def _head(program: Path) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -11,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
-from headway.adopt import ReadLine
+from headway.adopt import ReadLine, is_binary
 from headway.errors import UsageError
 from headway.launch import Claims, ForeignLine, Job
 from headway.machine import MachineReport, count_visible, inspect_for_line
@@ -125,10 +126,19 @@ def _set_over(environ: Mapping[str, str], changes: Mapping[str, str | None]) -> 
     return {name: value for name, value in {**environ, **changes}.items() if value is not None}
 
 
+def find_interpreter(read: ReadLine, environ: Mapping[str, str]) -> str | None:
+    """Return the line's own interpreter where it can be asked something without a side effect."""
+    # A rank of ours is started by the line's own interpreter; what a launcher or a script starts, nobody knows. A
+    # wrapper or a shim in its place must run once, as the line says, and not once more for a question of ours.
+    if not read.is_native or "python" not in Path(read.argv[0]).name:
+        return None
+    program = shutil.which(read.argv[0], path=environ.get("PATH"))
+    return program if program is not None and is_binary(Path(program)) else None
+
+
 def _look(out: Path, read: ReadLine, environ: Mapping[str, str]) -> Future[MachineReport]:
     """Look at the machine beside the decision, in a thread of which nobody waits for the end."""
-    # A rank of ours is started by the line's own interpreter; what a launcher or a script starts, nobody knows.
-    python = read.argv[0] if read.is_native and "python" in Path(read.argv[0]).name else None
+    python = find_interpreter(read, environ)
     found: Future[MachineReport] = Future()
 
     def run() -> None:

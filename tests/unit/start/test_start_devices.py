@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
 import time
 from dataclasses import replace
@@ -146,3 +147,14 @@ def test_a_line_is_warned_and_never_refused(tmp_path):
     assert all(one.level != "stop" for one in found)
     report = inspect_for_line(tmp_path, None, {}, driver=FakeGpuDriver(reading(())))
     assert report.framework.torch is None and all(one.level != "stop" for one in report.findings)
+
+
+def test_a_wrapper_in_place_of_the_interpreter_is_run_once_and_never_asked(tmp_path, monkeypatch):
+    (tmp_path / "python").write_text("#!/bin/sh\ndate\n")
+    (tmp_path / "python").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    read = read_line(["python", "x.py"])
+    assert read.is_native and line_deciding.find_interpreter(read, os.environ) is None
+    own = read_line([os.path.realpath(sys.executable), "x.py"])
+    assert line_deciding.find_interpreter(own, os.environ) == os.path.realpath(sys.executable)
+    assert line_deciding.find_interpreter(read_line(["env", "-u", "X", "python", "x.py"]), os.environ) is None
