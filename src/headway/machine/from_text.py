@@ -5,21 +5,18 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from headway.machine.ascend.devices import judge_npus, npus_from
-from headway.machine.devices import describe_holders, is_free, list_alike, list_gpus
 from headway.machine.from_text_host import HOST_JUDGES, judge_quota
 from headway.machine.from_text_software import SOFTWARE_JUDGES
 from headway.machine.judge import sort_findings
 from headway.machine.record import Finding, Gpu, GpuHealth, GpuProcess
-from headway.machine.rules.devices import judge_gpus
+from headway.machine.rules.devices import judge_gpus, judge_mix, judge_use
 from headway.machine.rules.kernel import judge_oom, judge_xids
 from headway.machine.rules.links import judge_links, judge_nvlinks, judge_p2p
 from headway.machine.rules.software import judge_driver, judge_toolkit
 from headway.machine.text import Dump, Facts
-from headway.units import size
 
 _MIB = 1 << 20
 _VRAM_HELD = 10
@@ -47,7 +44,7 @@ def gpus_of(dump: Dump) -> tuple[Gpu, ...]:
     for kind in _TABLES:
         facts = dump.parts.get(kind, {})
         if facts.get("gpus"):
-            return _gpus(facts)
+            return gpus_from(facts)
     rocm = dump.parts.get("rocm_smi", {})
     if rocm.get("gpus"):
         return tuple(_rocm_gpu(one, place) for place, one in enumerate(rocm["gpus"]))
@@ -66,12 +63,13 @@ def driver_of(dump: Dump) -> tuple[str | None, str | None]:
     return (found if found and found[0].isdecimal() else None), None
 
 
-def _gpus(facts: Facts) -> tuple[Gpu, ...]:
+def gpus_from(facts: Facts) -> tuple[Gpu, ...]:
+    """Return the GPUs of one of nvidia-smi's tables, with the processes listed beside them."""
     held: dict[Any, list[GpuProcess]] = {}
     for one in facts.get("processes", ()):
         held.setdefault(one.get("gpu"), []).append(_process(one))
     gpus = []
-    for place, one in enumerate(facts["gpus"]):
+    for place, one in enumerate(facts.get("gpus", ())):
         index = one.get("index", place)
         own = [_process(process) for process in one.get("processes", ())]
         processes = (*held.get(index, ()), *own)
@@ -222,27 +220,8 @@ def _judge_recorded_gpus(dump: Dump) -> Iterator[Finding]:
     if any(kind in dump.parts for kind in _TABLES):
         yield from judge_driver(driver, cuda, smi=table.get("nvidia_smi_version"))
     yield from judge_gpus(gpus, lists_processes=bool(table) or "nvidia_smi_q" in dump.parts)
-    for gpu in gpus:
-        if gpu.lost:
-            yield Finding(code="machine/gpu-lost", level="warn", facts={"gpu": str(gpu.index)})
-        elif not is_free(_without_screens(gpu)):
-            facts = {
-                "gpu": str(gpu.index),
-                "holders": describe_holders(gpu),
-                "used": size(gpu.used_bytes),
-                "total": size(gpu.total_bytes),
-            }
-            yield Finding(code="machine/gpu-busy", level="warn", facts=facts)
-    here = [gpu for gpu in gpus if not gpu.lost]
-    models = {(gpu.name, (gpu.total_bytes or 0) >> 30) for gpu in here}
-    if len(models) > 1:
-        facts = {"list": list_gpus(here), "same": list_alike(here)}
-        yield Finding(code="machine/gpus-differ", level="warn", facts=facts)
-
-
-def _without_screens(gpu: Gpu) -> Gpu:
-    """Return the GPU without programs that only draw."""
-    return replace(gpu, processes=tuple(one for one in gpu.processes if one.kind != "G"))
+    yield from judge_use(gpus, counts_screens=False)
+    yield from judge_mix([gpu for gpu in gpus if not gpu.lost])
 
 
 def _judge_toolkit(dump: Dump) -> Iterator[Finding]:
@@ -265,9 +244,7 @@ def _judge_query(facts: Facts) -> Iterator[Finding]:
         return
     gpu = Gpu(index=0, physical=0, processes=tuple(_process(one) for one in facts["processes"]))
     yield from judge_gpus([gpu])
-    if not is_free(_without_screens(gpu)):
-        holders = {"gpu": "0", "holders": describe_holders(gpu), "used": "n/a", "total": "n/a"}
-        yield Finding(code="machine/gpu-busy", level="warn", facts=holders)
+    yield from judge_use([gpu], counts_screens=False)
 
 
 def _judge_q(facts: Facts) -> Iterator[Finding]:

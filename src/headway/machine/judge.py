@@ -10,9 +10,9 @@ from dataclasses import replace
 from headway.config import RunConfig
 from headway.errors import CheckError
 from headway.machine.ascend.devices import judge_npus
-from headway.machine.devices import can_use_gpus, describe_holders, is_free, list_alike, list_gpus, pick_devices
+from headway.machine.devices import can_use_gpus, pick_devices
 from headway.machine.record import Finding, MachineReport
-from headway.machine.rules.devices import capability_of, judge_gpus
+from headway.machine.rules.devices import capability_of, judge_gpus, judge_mix, judge_use
 from headway.machine.rules.environment import judge_env
 from headway.machine.rules.host import NOFILE, judge_inodes, judge_limits, judge_shm
 from headway.machine.rules.kernel import judge_oom, judge_xids
@@ -159,17 +159,7 @@ def _judge_presence(report: MachineReport, config: RunConfig) -> Iterator[Findin
         yield Finding(code="machine/gpus-hidden", level="warn", facts=facts)
     elif not report.gpus:
         yield Finding(code="machine/no-gpu", level="ok", facts={"cpus": str(config.parallel.cpus)})
-    for gpu in report.gpus:
-        if gpu.lost:
-            yield Finding(code="machine/gpu-lost", level="warn", facts={"gpu": str(gpu.index)})
-        elif not is_free(gpu):
-            facts = {
-                "gpu": str(gpu.index),
-                "holders": describe_holders(gpu),
-                "used": size(gpu.used_bytes),
-                "total": size(gpu.total_bytes),
-            }
-            yield Finding(code="machine/gpu-busy", level="warn", facts=facts)
+    yield from judge_use(report.gpus)
 
 
 def _judge_choice(report: MachineReport, config: RunConfig) -> Iterator[Finding]:
@@ -188,10 +178,7 @@ def _judge_choice(report: MachineReport, config: RunConfig) -> Iterator[Finding]
         level="ok",
         facts={"num": str(len(picked)), "here": str(len(report.gpus)), "list": ", ".join(map(str, picked))},
     )
-    if len(Counter((gpu.name, gpu.total_bytes) for gpu in chosen)) > 1:
-        yield Finding(
-            code="machine/gpus-differ", level="warn", facts={"list": list_gpus(chosen), "same": list_alike(chosen)}
-        )
+    yield from judge_mix(chosen)
 
 
 def _judge_disk(report: MachineReport) -> Iterator[Finding]:

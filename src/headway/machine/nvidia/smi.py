@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 import shutil
 import subprocess
 from dataclasses import replace
 
-from headway.machine.from_text import gpus_of
+from headway.machine.from_text import gpus_from, gpus_of
+from headway.machine.nvidia.query import parse_query
 from headway.machine.record import Gpu, GpuProcess
 from headway.machine.text import read_dump
 from headway.machine.vendors import GpuReading, age_of, describe_process
@@ -70,8 +69,8 @@ def _run(program: str, *args: str) -> str:
 
 def parse_smi(gpu_text: str, app_text: str = "") -> GpuReading:
     """Read the CSV of --query-gpu and --query-compute-apps; columns are found by name, so any order will do."""
-    rows = _rows(gpu_text, needs="name")
-    gpus = [_gpu(row, place) for place, row in enumerate(rows)]
+    facts = parse_query(f"{gpu_text}\n{app_text}") or {}
+    gpus = [replace(gpu, processes=tuple(_describe(one) for one in gpu.processes)) for gpu in gpus_from(facts)]
     for _ in _LOST.findall(gpu_text):
         # The line names a bus address only; the lost one gets the first number nobody has.
         taken = {gpu.physical for gpu in gpus}
@@ -80,70 +79,14 @@ def parse_smi(gpu_text: str, app_text: str = "") -> GpuReading:
     said = gpu_text.strip()
     if not gpus and said and "no devices were found" not in said.lower():
         return GpuReading(source="nvidia-smi", trouble=" ".join(said.split())[:300])
-    held = _processes(app_text)
     return GpuReading(
         source="nvidia-smi",
-        driver=next((_text(row.get("driver_version")) for row in rows), None),
-        gpus=tuple(
-            replace(gpu, processes=tuple(held.get(gpu.uuid or "", ())))
-            for gpu in sorted(gpus, key=lambda g: g.physical)
-        ),
+        driver=next((one.get("driver") for one in facts.get("gpus", ())), None),
+        gpus=tuple(sorted(gpus, key=lambda gpu: gpu.physical)),
     )
 
 
-def _gpu(row: dict[str, str], place: int) -> Gpu:
-    index = _whole(row.get("index"))
-    number = place if index is None else index
-    capability = (_text(row.get("compute_cap")) or "").split(".")
-    return Gpu(
-        index=number,
-        physical=number,
-        uuid=_text(row.get("uuid") or row.get("gpu_uuid")),
-        name=_text(row.get("name")),
-        total_bytes=_bytes(row.get("memory.total")),
-        free_bytes=_bytes(row.get("memory.free")),
-        capability=(int(capability[0]), int(capability[1])) if all(p.isdecimal() for p in capability[:2]) else None,
-        utilisation=_whole(row.get("utilization.gpu")),
-        temperature_c=_whole(row.get("temperature.gpu")),
-        lost=any("gpu is lost" in (value or "").lower() for value in row.values()),
-    )
-
-
-def _processes(text: str) -> dict[str, list[GpuProcess]]:
-    held: dict[str, list[GpuProcess]] = {}
-    for row in _rows(text, needs="pid"):
-        pid = _whole(row.get("pid"))
-        if pid is None:
-            continue
-        user, name = describe_process(pid)
-        used = _bytes(row.get("used_gpu_memory") or row.get("used_memory"))
-        name = name or _text(row.get("process_name"))
-        process = GpuProcess(pid=pid, user=user, name=name, held_bytes=used, kind="C", age_s=age_of(pid))
-        held.setdefault(row.get("gpu_uuid") or row.get("uuid") or "", []).append(process)
-    return held
-
-
-def _rows(text: str, *, needs: str) -> list[dict[str, str]]:
-    """Return the CSV's rows by column name without units; text around the table is passed over."""
-    lines = [line for line in text.splitlines() if "," in line]
-    for start, line in enumerate(lines):
-        names = [name.partition("[")[0].strip() for name in line.split(",")]
-        if needs in names:
-            table = csv.reader(io.StringIO("\n".join(lines[start + 1 :])), skipinitialspace=True)
-            return [dict(zip(names, map(str.strip, row), strict=True)) for row in table if len(row) == len(names)]
-    return []
-
-
-def _text(value: str | None) -> str | None:
-    """Return the value; what nvidia-smi puts in brackets (`[N/A]`, `[Not Supported]`) is no reading."""
-    return None if not value or value.startswith("[") or value == "N/A" else value
-
-
-def _whole(value: str | None) -> int | None:
-    found = re.fullmatch(r"(\d+)(?:\.\d+)?\s*[%CW]?", _text(value) or "")
-    return int(found[1]) if found else None
-
-
-def _bytes(value: str | None) -> int | None:
-    found = re.fullmatch(r"(\d+)\s*(MiB|MB)?", _text(value) or "")
-    return int(found[1]) << 20 if found else None
+def _describe(one: GpuProcess) -> GpuProcess:
+    """Return a process with its owner and age; the list names those of this container only."""
+    user, name = describe_process(one.pid)
+    return replace(one, user=user, name=name or one.name, kind="C", age_s=age_of(one.pid))

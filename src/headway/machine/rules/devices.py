@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from headway.machine.cards import find_model, series_capability
+from headway.machine.devices import describe_holders, is_free, list_alike, list_gpus
 from headway.machine.record import Finding, Gpu, GpuProcess, Level
 from headway.units import size
 
@@ -39,6 +41,33 @@ def judge_gpus(gpus: Sequence[Gpu], *, lists_processes: bool = True) -> Iterator
     if small and len(here) == 1:
         facts = {"gpus": _list(small), "total": size(small[0].total_bytes)}
         yield Finding(code="machine/gpu-small", level="note", facts=facts)
+
+
+def judge_use(gpus: Sequence[Gpu], *, counts_screens: bool = True) -> Iterator[Finding]:
+    """Yield GPUs that nobody can talk to, and those somebody is on.
+
+    Args:
+        counts_screens: whether programs that only draw keep a run away, as they do from a choice made here.
+    """
+    for gpu in gpus:
+        computing = tuple(one for one in gpu.processes if counts_screens or one.kind != "G")
+        if gpu.lost:
+            yield Finding(code="machine/gpu-lost", level="warn", facts={"gpu": str(gpu.index)})
+        elif not is_free(replace(gpu, processes=computing)):
+            facts = {
+                "gpu": str(gpu.index),
+                "holders": describe_holders(gpu),
+                "used": size(gpu.used_bytes),
+                "total": size(gpu.total_bytes),
+            }
+            yield Finding(code="machine/gpu-busy", level="warn", facts=facts)
+
+
+def judge_mix(gpus: Sequence[Gpu]) -> Iterator[Finding]:
+    """Yield GPUs of several models; boards of one model may differ by some MiB."""
+    if len({(gpu.name, (gpu.total_bytes or 0) >> 30) for gpu in gpus}) > 1:
+        facts = {"list": list_gpus(gpus), "same": list_alike(gpus)}
+        yield Finding(code="machine/gpus-differ", level="warn", facts=facts)
 
 
 Say = Callable[[Gpu], dict[str, str] | None]
