@@ -29,7 +29,7 @@ from headway.launch import Lease
 from headway.machine import inspect_machine
 from headway.planner import layout
 from headway.process import die_with_parent
-from headway.start import decide
+from headway.start import decide, nursery
 from headway.telemetry import EventLog, RunDir, read_json
 from lives_draw import Strike
 from lives_oracle import FIRST_SCALE
@@ -55,17 +55,17 @@ class Attempts:
         hit: list[tuple[Strike, str]] = []
         left = list(strikes)
 
-        def supervise(run: RunDir, nursery: object, *, lease: Lease | None = None) -> int:
+        def supervise(run: RunDir, nursery: object, claims: object, *, lease: Lease | None = None) -> int:
             own = lease or Lease(run)
             try:
                 return self._supervise(run, left, hit)
             finally:
                 own.release()
 
-        kept = (train.finish, train.nursery_for, decide.inspect_machine, resume.finish, resume.nursery_for)
+        kept = (train.finish, resume.finish, decide.inspect_machine, nursery.nursery_for)
         streams, before = (sys.stdout, sys.stderr), Path.cwd()
         train.finish = resume.finish = supervise
-        train.nursery_for = resume.nursery_for = lambda loaded, tell: io.StringIO()  # something to close
+        nursery.nursery_for = lambda loaded, tell: io.StringIO()  # something to close
         decide.inspect_machine = lambda *_, **__: self._machine
         os.chdir(place)
         try:
@@ -75,7 +75,7 @@ class Attempts:
         except SystemExit as end:
             return int(end.code or 0), hit
         finally:
-            train.finish, train.nursery_for, decide.inspect_machine, resume.finish, resume.nursery_for = kept
+            train.finish, resume.finish, decide.inspect_machine, nursery.nursery_for = kept
             sys.stdout, sys.stderr = streams
             os.chdir(before)
         return 0, hit

@@ -21,8 +21,8 @@ from pathlib import Path
 from types import FrameType
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "headway"
-HELPERS = frozenset({"messages", "units.py", "errors.py", "secret.py", "process.py", "ask.py"})
-"""Called from everywhere by their nature: texts, numbers, errors."""
+HELPERS = frozenset({"messages", "units.py", "errors.py", "secret.py", "redact.py", "process.py", "ask.py"})
+"""Called from everywhere by their nature: texts, numbers, errors, secrets, processes."""
 SCRIPT = "import time\nfor step in range(1, 4):\n    print(f'step {step}/3 loss {1 / step:.3f}', flush=True)\n"
 TRAIN = ("train", "nanochat", "--no-trace", "train.steps=2", "eval.every=2", "task.depth=1")
 RUN = ("run", sys.executable, "script.py")

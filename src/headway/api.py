@@ -28,7 +28,7 @@ from headway.start.decide_line import LineWish, decide_line
 from headway.start.decide_resume import ResumeWish, decide_resume
 from headway.start.detach import Orders, detach_run
 from headway.start.source import load_words, refuse_foreign
-from headway.start.write import fork_run, write_resumed, write_run
+from headway.start.write import write_continued, write_run
 from headway.telemetry import (
     ENDED,
     Measure,
@@ -197,14 +197,7 @@ def resume(
     claims, lease = Claims(place.name), Lease(place)
     try:
         decision = decide_resume(place, wish, _Silent(), claims)
-        argv = ["headway", "resume", place.name, *words]
-        if step is not None:
-            assert decision.checkpoint is not None
-            place = fork_run(place, decision.checkpoint, argv)
-            lease.release()
-            lease = Lease(place)
-        lease.prove()
-        write_resumed(place, decision, argv, from_scratch=from_scratch)
+        place, lease = write_continued(place, lease, decision, wish, ["headway", "resume", place.name, *words])
         return _detach(place, decision.job, claims, lease)
     finally:
         claims.release()

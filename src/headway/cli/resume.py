@@ -10,15 +10,14 @@ from headway.cli.bilingual import command, option
 from headway.cli.consent import ask_trust
 from headway.cli.finish import finish, finish_behind
 from headway.cli.options import DETACH, DRY_RUN, RUNS, TRACE, WORDS
-from headway.config import LoadedConfig
-from headway.launch import Claims, Lease, Nursery, refuse_held
+from headway.launch import Claims, Lease, refuse_held
 from headway.messages import say
 from headway.start.decide_resume import ResumeWish, decide_resume
 from headway.start.detach import Orders
-from headway.start.nursery import nursery_for
+from headway.start.nursery import EarlyNursery
 from headway.start.source import refuse_foreign
-from headway.start.write import fork_run, write_resumed
-from headway.telemetry import RunDir, find_run
+from headway.start.write import write_continued
+from headway.telemetry import find_run
 from headway.ui.console_safe import make_console
 from headway.ui.output import unblocked
 from headway.ui.terminal.deciding import DecisionScreen
@@ -60,39 +59,14 @@ def resume(
     # Whatever follows reads and writes the run's directory: nobody else may, from here to the end of the run.
     lease = Lease(run)
     try:
-        return _resume(run, lease, wish, screen, claims, is_detached=detach)
+        with EarlyNursery(screen.tell, is_wanted=not detach) as early:
+            decision = decide_resume(run, wish, screen, claims, begin=early.begin, ask=ask_trust)
+            run, lease = write_continued(run, lease, decision, wish)
+            code = "console/run-resumed" if decision.done.step else "console/run-restarted"
+            screen.tell(say(code, run=run.root, step=decision.done.step))
+            if early.nursery is None:
+                return finish_behind(run, claims, Orders.of(decision.job, claims), lease=lease)
+            return finish(run, early.nursery, claims, lease=lease)
     finally:
         claims.release()
         lease.release()
-
-
-def _resume(
-    run: RunDir, lease: Lease, wish: ResumeWish, screen: DecisionScreen, claims: Claims, *, is_detached: bool
-) -> int:
-    """Decide how the run continues, write that down, and supervise it to its end."""
-    nursery: Nursery | None = None
-    fork: Lease | None = None
-
-    def begin(loaded: LoadedConfig) -> None:
-        nonlocal nursery
-        nursery = None if is_detached else nursery_for(loaded, screen.tell)
-
-    try:
-        decision = decide_resume(run, wish, screen, claims, begin=begin, ask=ask_trust)
-        if wish.step is not None:
-            assert decision.checkpoint is not None
-            run = fork_run(run, decision.checkpoint)
-            lease.release()
-            lease = fork = Lease(run)
-        lease.prove()
-        write_resumed(run, decision, from_scratch=wish.from_scratch)
-        code = "console/run-resumed" if decision.done.step else "console/run-restarted"
-        screen.tell(say(code, run=run.root, step=decision.done.step))
-        if nursery is None:
-            return finish_behind(run, claims, Orders.of(decision.job, claims), lease=lease)
-        return finish(run, nursery, claims, lease=lease)
-    finally:
-        if nursery is not None:
-            nursery.close()
-        if fork is not None:
-            fork.release()

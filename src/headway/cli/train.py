@@ -12,7 +12,7 @@ from headway.launch import Claims
 from headway.messages import say
 from headway.start.decide import decide
 from headway.start.detach import Orders
-from headway.start.nursery import nursery_for
+from headway.start.nursery import EarlyNursery
 from headway.start.source import load_words
 from headway.start.write import write_run
 from headway.ui.console_safe import make_console
@@ -34,19 +34,16 @@ def train(words: tuple[str, ...], detach: bool, dry_run: bool, trace: bool | Non
     """See the message `cli/train-help`."""
     screen = DecisionScreen(make_console(stderr=True))
     loaded = load_words(words, is_order=True, ask=ask_trust)
-    # Importing the framework takes longer than everything else here, so it starts first and goes on beside it.
-    nursery = None if dry_run or detach else nursery_for(loaded, screen.tell)
     claims = Claims(loaded.config.name or loaded.recipe.name)
     try:
-        decision = decide(loaded, screen, claims, is_dry=dry_run, trace=trace)
-        if dry_run:
-            return 0
-        run, job = write_run(decision)
-        screen.tell(say("console/run-made", run=run.root))
-        if nursery is None:
-            return finish_behind(run, claims, Orders.of(job, claims))
-        return finish(run, nursery, claims)
+        with EarlyNursery(screen.tell, is_wanted=not (dry_run or detach)) as early:
+            decision = decide(loaded, screen, claims, is_dry=dry_run, begin=early.begin, trace=trace)
+            if dry_run:
+                return 0
+            run, job = write_run(decision)
+            screen.tell(say("console/run-made", run=run.root))
+            if early.nursery is None:
+                return finish_behind(run, claims, Orders.of(job, claims))
+            return finish(run, early.nursery, claims)
     finally:
-        if nursery is not None:
-            nursery.close()
         claims.release()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -76,6 +77,7 @@ def decide(
     claims: Claims,
     *,
     is_dry: bool = False,
+    begin: Callable[[LoadedConfig], None] | None = None,
     trace: bool | None = None,
     before: Plan | None = None,
     done: Standing | None = None,
@@ -85,10 +87,13 @@ def decide(
     Args:
         claims: takes the GPUs; whoever holds it releases them.
         is_dry: nothing is to start, so nothing is claimed.
+        begin: called first: the framework is imported while the rest is decided.
         trace: forecast memory by a trace; none: on GPUs, where the recipe has no formula.
         before: the plan of a run that continues, which keeps its batch.
         done: what that run has done.
     """
+    if begin is not None:
+        begin(loaded)
     prepare_data(loaded, screen.tell)
     machine = look_at_machine(loaded, claims, screen.tell)
     screen.machine(machine)

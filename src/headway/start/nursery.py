@@ -29,6 +29,27 @@ def nursery_for(loaded: LoadedConfig, tell: Tell, *, entry: str | None = None) -
     return start_nursery(loaded.config.env.python, modules, entry or _ENTRIES[loaded.framework], env=settings)
 
 
+class EarlyNursery:
+    """Starts to import the framework as soon as a config is known, which takes longer than all that is decided."""
+
+    def __init__(self, tell: Tell, *, is_wanted: bool) -> None:
+        self.nursery: Nursery | None = None
+        """None: nobody wants one, or no config is known yet."""
+        self._tell, self._is_wanted = tell, is_wanted
+
+    def __enter__(self) -> EarlyNursery:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.nursery is not None:
+            self.nursery.close()
+
+    def begin(self, loaded: LoadedConfig) -> None:
+        """Start it for this config."""
+        if self._is_wanted:
+            self.nursery = nursery_for(loaded, self._tell)
+
+
 def nursery_for_line(job: Job) -> Nursery:
     """Start what forks the ranks of a launch line, in the line's environment."""
     return start_nursery(entry=EXEC_ENTRY, env=job.environment, stdin=_own_stdin())

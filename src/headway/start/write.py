@@ -16,10 +16,11 @@ from typing import Any, Final
 
 from headway.checkpoint import copy_checkpoint
 from headway.config import dump_yaml, redact, redact_words
-from headway.launch import Job, write_job
+from headway.launch import Job, Lease, write_job
 from headway.machine import MachineReport
 from headway.process import make_lease
 from headway.start.decide import Decision
+from headway.start.decide_resume import ResumeWish
 from headway.telemetry import EventLog, RunDir, new_run_dir, require_record, write_json
 
 _GIT_S: Final = 5.0
@@ -69,7 +70,7 @@ def write_run(decision: Decision, argv: Sequence[str] | None = None) -> tuple[Ru
     return run, job
 
 
-def write_resumed(
+def _write_resumed(
     run: RunDir, decision: Decision, argv: Sequence[str] | None = None, *, from_scratch: bool = False
 ) -> None:
     """Write down how a run continues, and what is different from before: no value changes without a record."""
@@ -87,7 +88,25 @@ def write_resumed(
     _write_decision(run, decision, decision.job, command)
 
 
-def fork_run(run: RunDir, checkpoint: Path, argv: Sequence[str] | None = None) -> RunDir:
+def write_continued(
+    run: RunDir, lease: Lease, decision: Decision, wish: ResumeWish, argv: Sequence[str] | None = None
+) -> tuple[RunDir, Lease]:
+    """Write down how a run continues, in its own directory or in that of a fork; return the one with its lease."""
+    if wish.step is not None:
+        assert decision.checkpoint is not None
+        run = _fork(run, decision.checkpoint, argv)
+        lease.release()
+        lease = Lease(run)
+    try:
+        lease.prove()
+        _write_resumed(run, decision, argv, from_scratch=wish.from_scratch)
+    except BaseException:
+        lease.release()
+        raise
+    return run, lease
+
+
+def _fork(run: RunDir, checkpoint: Path, argv: Sequence[str] | None = None) -> RunDir:
     """Begin a new run at an older checkpoint; what the old run did after it stays as it is."""
     _, _, name = run.name.partition("_")
     fork = new_run_dir(run.root.parent, name.rpartition("_")[0] or name)
