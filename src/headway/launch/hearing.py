@@ -12,9 +12,10 @@ from typing import Any, Final
 
 from headway.checkpoint import mark_for
 from headway.diagnosis import ExitStatus
-from headway.launch.attempt import Attempt, RankProcess
+from headway.launch.attempt import Attempt, OutputTargets, RankProcess
 from headway.launch.blame import evidence_window_s
 from headway.launch.history import History
+from headway.launch.output import AppendFile
 from headway.launch.program import Program
 from headway.telemetry import RunDir
 
@@ -31,6 +32,14 @@ class Hearing:
         self._selector = selectors.DefaultSelector()
         self.committed = committed
         """Step of the newest checkpoint that the ranks have committed, or have gone back to."""
+        self.targets = OutputTargets(
+            merged=AppendFile(run.log, history.gap, program.log_bytes),
+            on_gap=history.gap,
+            on_lines=self._hear_lines,
+            on_bar=self._hear_bar,
+            log_bytes=program.log_bytes,
+        )
+        """Where their output goes."""
 
     def listen(self, fd: int, order: int, call: Callable[[], None]) -> None:
         """Call when a file becomes readable."""
@@ -56,6 +65,7 @@ class Hearing:
     def close(self) -> None:
         """Listen to nobody any more."""
         self._selector.close()
+        self.targets.merged.close()
 
     def begin(self, attempt: Attempt) -> None:
         """Listen to every rank of an attempt that has been forked."""
@@ -134,6 +144,14 @@ class Hearing:
         elif event["kind"] == "checkpoint_failed":
             mark_for(self._run.checkpoints.absolute(), event)
         self._history.rank_event(event)
+
+    def _hear_lines(self, rank: int, lines: list[bytes]) -> None:
+        self._program.lines(rank, lines)
+        self._history.lines(rank, lines)
+
+    def _hear_bar(self, rank: int, state: bytes) -> None:
+        self._program.lines(rank, [state])
+        self._history.bar(rank, state)
 
     def _hear_output(self, rank: RankProcess) -> None:
         if rank.read_output():

@@ -11,7 +11,7 @@ from headway.diagnosis import ExitStatus
 from headway.launch.attempt import Attempt
 from headway.launch.blame import incident_facts
 from headway.launch.outcome import BarObserver, Incident, Observer, Outcome, SilentObserver
-from headway.telemetry import Beat, EventLog
+from headway.telemetry import Beat, Event, EventLog, RunDir, read_events
 
 _SHOWN_LINES: Final = 400
 """Most lines of one reading (256 KiB) that are shown."""
@@ -93,3 +93,15 @@ class History:
         except Exception as err:  # border: supervisor; a broken screen must not end a run
             self._observer = SilentObserver()
             self._events.append("warning", code="launch/screen-broken", facts={"why": f"{type(err).__name__}: {err}"})
+
+
+def read_past(run: RunDir) -> tuple[int, int | None]:
+    """Return the number of a run's last attempt, 0 for none, and the step of the newest checkpoint it has committed."""
+    past = read_events(run.events)
+    return max(_numbers(past, "attempt_started", "attempt"), default=0), max(
+        _numbers(past, "checkpoint_committed", "step"), default=None
+    )
+
+
+def _numbers(past: list[Event], kind: str, fact: str) -> list[int]:
+    return [event[fact] for event in past if event.get("kind") == kind and isinstance(event.get(fact), int)]

@@ -10,22 +10,22 @@ from dataclasses import replace
 from typing import Any, Final
 
 from headway.diagnosis import Diagnosis, ExitStatus, Hang
-from headway.launch.attempt import DRAIN_BYTES, Attempt, OutputTargets, make_attempt, send_orders
+from headway.launch.attempt import DRAIN_BYTES, Attempt, make_attempt, send_orders
 from headway.launch.hearing import FIRST, NEXT, Hearing
-from headway.launch.history import History
+from headway.launch.history import History, read_past
 from headway.launch.job import Job
 from headway.launch.lease import RENEW_S, Lease
 from headway.launch.listeners import SOFT
 from headway.launch.nursery import Nursery
 from headway.launch.outcome import Incident, Outcome, State
-from headway.launch.output import AppendFile, merge_lines
+from headway.launch.output import merge_lines
 from headway.launch.program import Crew, Program
 from headway.launch.signals import POLITE_STOP, SignalInbox
 from headway.launch.stopping import name_other_users
 from headway.launch.terminal import leave_terminal
-from headway.launch.verdict import Scene, Stop, add_signal, judge_import, judge_nursery, read_reach
+from headway.launch.verdict import Scene, Stop, Verdict, add_signal, judge_import, judge_nursery, read_reach
 from headway.process import descendants, kill_all, sweep, without_cleaners
-from headway.telemetry import Event, RunDir, read_events
+from headway.telemetry import RunDir
 
 _TICK_S: Final = 0.1
 """Heartbeats and deadlines are looked at this often; deaths and signals wake the loop at once."""
@@ -59,9 +59,7 @@ class Supervisor:
         self._job, self._run = job, run
         self._program, self._crew = program, crew
         self._history, self._lease, self._inbox = history, lease, inbox
-        past = read_events(run.events)
-        self._number = max(_numbers(past, "attempt_started", "attempt"), default=0)
-        committed = max(_numbers(past, "checkpoint_committed", "step"), default=None)
+        self._number, committed = read_past(run)
         self._hearing = Hearing(run, self._program, history, committed)
         self._steps = committed or 0
         self._budget = self._program.make_budget(committed)
@@ -72,13 +70,6 @@ class Supervisor:
         self._outcome: Outcome | None = None
         self._failed_at: float | None = None
         self._next_tick = self._next_renewal = self._next_beats = 0.0
-        self._targets = OutputTargets(
-            merged=AppendFile(run.log, history.gap, self._program.log_bytes),
-            on_gap=history.gap,
-            on_lines=self._on_lines,
-            on_bar=self._on_bar,
-            log_bytes=self._program.log_bytes,
-        )
 
     def supervise(self) -> Outcome:
         """Run the loop until the run has ended."""
@@ -107,7 +98,6 @@ class Supervisor:
             self.nursery.close()
         self._program.close()
         self._hearing.close()
-        self._targets.merged.close()
 
     # --- what arrives ---
 
@@ -141,7 +131,7 @@ class Supervisor:
         message, files = answer
         match message["kind"]:
             case "ready":
-                merge_lines(self._targets.merged, "nursery", self.nursery.output().encode().splitlines())
+                merge_lines(self._hearing.targets.merged, "nursery", self.nursery.output().encode().splitlines())
                 self._begin_attempt()
             case "failed":
                 self._conclude_import(self.nursery.failure)
@@ -195,14 +185,6 @@ class Supervisor:
         self._attempt.evidence_until = rank.failed_at
         self._go_on_starting(self._attempt)
 
-    def _on_lines(self, rank: int, lines: list[bytes]) -> None:
-        self._program.lines(rank, lines)
-        self._history.lines(rank, lines)
-
-    def _on_bar(self, rank: int, state: bytes) -> None:
-        self._program.lines(rank, [state])
-        self._history.bar(rank, state)
-
     def _on_nursery_gone(self) -> None:
         """The nursery died; the kernel kills its ranks with it."""
         self._hearing.forget(self.nursery.link.fileno())
@@ -232,15 +214,7 @@ class Supervisor:
         ended = replace(ended, is_oom_kill=self.nursery.saw_oom_kill())
         output, reach = self.nursery.output(), (self._steps, self._hearing.committed)
         verdict = judge_nursery(ended, output, number=self._number, reach=reach, budget=self._budget)
-        if verdict is None:
-            self._conclude_import(output)
-            return
-        assert verdict.incident is not None
-        self._history.incident(verdict.incident)
-        if verdict.state is None:
-            self._restart_later()
-        else:
-            self._end(verdict.state, verdict.exit_code, verdict.why, verdict.facts, verdict.incident)
+        self._conclude_import(output, verdict)
 
     # --- what passes ---
 
@@ -334,7 +308,7 @@ class Supervisor:
             self._crew,
             self._number,
             nursery=self.nursery.process.pid,
-            targets=self._targets,
+            targets=self._hearing.targets,
             port=self._program.begin(self._number),
         )
         send_orders(self._program, self._attempt, self.nursery)
@@ -412,12 +386,15 @@ class Supervisor:
             self._restart_later()
         self._history.attempt_ended(attempt, verdict.how, verdict.incident)
 
-    def _conclude_import(self, traceback: str) -> None:
-        """The ranks' interpreter cannot be used: nothing was started, and nothing is tried again."""
-        verdict = judge_import(traceback, self.nursery.python, number=self._number, steps=self._steps)
-        assert verdict.incident is not None and verdict.state is not None
+    def _conclude_import(self, output: str, verdict: Verdict | None = None) -> None:
+        """No rank was started; without a verdict on the nursery itself, what it imports is at fault."""
+        verdict = verdict or judge_import(output, self.nursery.python, number=self._number, steps=self._steps)
+        assert verdict.incident is not None
         self._history.incident(verdict.incident)
-        self._end(verdict.state, verdict.exit_code, verdict.why, verdict.facts, verdict.incident)
+        if verdict.state is None:
+            self._restart_later()
+        else:
+            self._end(verdict.state, verdict.exit_code, verdict.why, verdict.facts, verdict.incident)
 
     def _restart_later(self) -> None:
         """Start again, at once where the program does not want to wait."""
@@ -446,7 +423,3 @@ class Supervisor:
             facts={"run": self._run.name, **facts},
             incident=incident,
         )
-
-
-def _numbers(history: list[Event], kind: str, fact: str) -> list[int]:
-    return [event[fact] for event in history if event.get("kind") == kind and isinstance(event.get(fact), int)]

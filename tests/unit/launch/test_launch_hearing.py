@@ -46,8 +46,10 @@ def make_attempt(*ranks, is_oom=False):
 @pytest.fixture
 def heard(tmp_path: Path):
     events: list[dict] = []
-    program = SimpleNamespace(hear_end=lambda rank, attempt: None)
-    hearing = Hearing(RunDir(tmp_path), program, SimpleNamespace(rank_event=events.append), committed=3)
+    program = SimpleNamespace(hear_end=lambda rank, attempt: None, log_bytes=None)
+    hearing = Hearing(
+        RunDir(tmp_path), program, SimpleNamespace(rank_event=events.append, gap=lambda *_: None), committed=3
+    )
     yield hearing, events
     hearing.close()
 
