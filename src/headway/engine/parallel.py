@@ -9,9 +9,10 @@ only the loop may divide, and hangs on parameters that got no gradient.
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -36,8 +37,10 @@ class Ranks:
     device: torch.device
     store: dist.Store | None = None
     """Where the ranks met; none for a rank alone."""
+    _words: Iterator[int] = field(default_factory=itertools.count, repr=False, compare=False)
+    """Numbers of what rank 0 has said: a key of the store is never used twice, or an old word would be heard."""
 
-    def hear_from_first(self, key: str, text: str | None) -> str:
+    def hear_from_first(self, text: str | None) -> str:
         """Return rank 0's text on every rank, however long it takes to find it.
 
         Not by a collective: those give up after ten minutes (NCCL) or thirty (gloo), and to read a large checkpoint
@@ -46,6 +49,7 @@ class Ranks:
         if self.world_size == 1:
             return text or ""
         assert self.store is not None, "several ranks have met somewhere"
+        key = f"headway/word-{next(self._words)}"
         if self.rank == 0:
             self.store.set(key, text or "")
         else:

@@ -65,8 +65,6 @@ class Run:
     measures: dict[str, float] = field(default_factory=dict)
     """What the last validation found, at `measured_step`."""
     measured_step: int | None = None
-    num_searches: int = 0
-    """How often the ranks have looked for the newest checkpoint together."""
     saved_step: int | None = None
     """Step of the newest checkpoint that was begun or loaded."""
     saved_at: float = field(default_factory=time.monotonic)

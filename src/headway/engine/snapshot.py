@@ -140,8 +140,7 @@ def _settle_ledger(run: Run) -> None:
 
 def _name_from_rank_0(run: Run, path: Path | None) -> Path | None:
     """Tell every rank the checkpoint that rank 0 has found."""
-    run.num_searches += 1
-    name = run.ranks.hear_from_first(f"checkpoint/{run.num_searches}", path.name if path else None)
+    name = run.ranks.hear_from_first(path.name if path else None)
     return run.checkpoints / name if name else None
 
 
