@@ -7,6 +7,7 @@ import ctypes
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -21,7 +22,21 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from attack_worker import EXITS, HANG_S, READERS, ROOT, TINY, WHOLE_FOLDER, Ended, Field, Verdict, call, judge, start
+from attack_worker import (
+    CONTROL,
+    EXITS,
+    HANG_S,
+    READERS,
+    ROOT,
+    TINY,
+    WHOLE_FOLDER,
+    Ended,
+    Field,
+    Verdict,
+    call,
+    judge,
+    start,
+)
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _NEWNS = 0x00020000
@@ -265,6 +280,8 @@ def odd_surroundings(field: Field, chance: random.Random, place: Path) -> Verdic
     verdict = judge("odd", words, what, ended)
     if verdict.wrong.get("wrong_results") == "not JSON" and (1 in closed or "RLIMIT_FSIZE" in limits):
         del verdict.wrong["wrong_results"]
+    if "FORCE_COLOR" in given and not CONTROL.search(re.sub(rb"\x1b\[[0-9;]*m", b"", ended.out + ended.err)):
+        verdict.wrong.pop("leaks", None)  # colours that were asked for
     if ended.code == -signal.SIGSEGV and "RLIMIT_STACK" in limits:
         verdict.wrong = {}  # the C stack of the interpreter itself
     return verdict
