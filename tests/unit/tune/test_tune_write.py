@@ -67,7 +67,7 @@ def test_the_mark_at_the_start_and_the_line_ends_stay(tmp_path):
     ],
 )
 def test_the_guides_own_files_change_in_one_place(tmp_path, recipe, name, old, changes):
-    place = Path(str(files("headway.recipes"))) / recipe / "guide" / name
+    place = Path(str(files("headway.recipes"))) / recipe / "project" / name
     text = place.read_text(encoding="utf-8")
     changed = edit(tmp_path / place.name, text, changes, recipe)
     pairs = [(was, now) for was, now in zip(text.splitlines(), changed.splitlines(), strict=True) if was != now]
