@@ -221,7 +221,9 @@ def judge(case: Case, found: dict[Case, Found], size: int) -> list[str]:
     if ledger != expected_ledger(Order(size, 0), position, skips):
         why.append("samples are not each taken once")
     rates = by_step(mine, "rates")
-    if any(not math.isclose(rates[n] * STEPS, rates[1] * (STEPS + 1 - n), rel_tol=1e-9) for n in rates):
+    if 1 not in rates:
+        why.append(f"the metrics begin at step {min(rates, default=None)}")
+    elif any(not math.isclose(rates[n] * STEPS, rates[1] * (STEPS + 1 - n), rel_tol=1e-9) for n in rates):
         why.append(f"learning rates {rates}")
     if case.poison and case.worlds == (WORLD,) and {event["rank"] for event in mine["guard"]} != {0, 1}:
         why.append(f"blamed {mine['guard']}")
