@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from pydantic_core import to_jsonable_python
 
 from headway.config import Explained, RunConfig, explain
-from headway.messages import Language, say, set_language
+from headway.messages import Language, language, say, set_language
 from headway.task import RECIPES, find_recipe
 
 _PLAIN = "nanochat"
@@ -135,8 +135,10 @@ def _walk(group: click.Group, words: tuple[str, ...]) -> Iterator[tuple[str, ...
 
 
 def _help(root: click.Group, words: tuple[str, ...], lang: Language) -> str:
+    before = language()
     set_language(lang)
     done = CliRunner().invoke(root, [*words, "--help"], prog_name="headway", terminal_width=80)
+    set_language(before)
     if done.exit_code != 0:
         raise RuntimeError(f"headway {' '.join(words)} --help ended with {done.exit_code}: {done.output}")
     return done.output.rstrip()

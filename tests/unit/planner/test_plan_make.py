@@ -7,7 +7,6 @@ import string
 from dataclasses import dataclass, field
 
 import pytest
-from headway.machine.visible import apply_visible
 
 from fakes.machines import busy, eight_h100, gpu, lost, machine, mixed, two_v100
 from headway.config import (
@@ -22,6 +21,7 @@ from headway.config import (
     TrainConfig,
 )
 from headway.errors import CheckError, ConfigError, PlanError
+from headway.machine.devices import apply_visible
 from headway.messages import LANGUAGES
 from headway.messages.plan import TEXTS
 from headway.planner import (

@@ -137,5 +137,5 @@ def test_a_video_is_a_gif_with_a_frame_a_step(tmp_path):
     path = write_video(episodes[1], tmp_path / "new" / "videos")
     assert path.name == "task1_seed2_failure.gif" and not episodes[0].frames
     with Image.open(path) as film:
-        assert film.size == (2 * 32 * 6, 32 * 6) and len(episodes[1].frames) == 6
+        assert film.size == (2 * 32 * 10, 32 * 10) and len(episodes[1].frames) == 6
         assert film.n_frames > 1 or film.n_frames == len({frame.tobytes() for frame in episodes[1].frames})

@@ -13,7 +13,9 @@ import pytest
 from headway.launch import ForeignLine
 from headway.launch.foreign.exec import _program
 from headway.launch.foreign.line import LineProgram
+from headway.launch.history import History
 from headway.launch.job import Job, write_job
+from headway.launch.outcome import SilentObserver
 from headway.launch.output import AppendFile, RankOutput
 from headway.launch.program import Seat
 from headway.redact import hide_known, redact, redact_lines, redact_words
@@ -209,7 +211,9 @@ def test_a_rank_gets_its_whole_line_without_the_directory_or_too_long_for_a_pack
     job = replace(job, environment={"SOME_TOKEN": "canary-inline-2"})
     run = RunDir(tmp_path)
     seat = Seat(attempt=1, rank=0, local_rank=0, world_size=1, port=2)
-    order = LineProgram(run, job, line).order(seat).call
+    log = EventLog(run.events)
+    order = LineProgram(run, job, line, History(log, SilentObserver())).order(seat).call
+    log.close()
     assert len(json.dumps(dict(order))) < 1 << 17
     if more:
         write_job(run, job)
