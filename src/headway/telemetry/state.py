@@ -111,6 +111,8 @@ def run_state(run: RunDir, events: list[Event] | None = None) -> RunState:
     state = _state(run, end, events)
     beats = {rank: beat for rank in run.ranks() if (beat := read_beat(run.heartbeat(rank)))}
     step, samples, loss = _position(steps, beats.get(0), end)
+    if not plan and (loss is None or math.isnan(loss)):
+        loss = _last_printed(steps)
     rate, step_s = _pace(steps, plan)
     total = whole(plan.get("total_steps"))
     validation, best = _validations(events)
@@ -210,6 +212,11 @@ def _position(steps: Columns, beat: Beat | None, end: Event | None) -> tuple[int
     if not num and end is not None:
         step = whole(end.get("steps")) or step
     return step, samples, loss
+
+
+def _last_printed(steps: Columns) -> float | None:
+    """Return the last loss that a line of the program held: the hook counts its steps, but does not know their loss."""
+    return next((loss for loss in reversed(steps["loss"]) if not math.isnan(loss)), None)
 
 
 def _pace(steps: Columns, plan: dict[str, Any]) -> tuple[float | None, float | None]:

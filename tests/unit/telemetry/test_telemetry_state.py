@@ -12,7 +12,7 @@ import pytest
 from fakes.run_fixture import FakeRun, bpb_at, loss_at, write_live_run, write_run
 from headway.errors import UsageError
 from headway.process import is_held, make_lease
-from headway.telemetry import EventLog, find_run, number, read_json, run_state, write_json
+from headway.telemetry import EventLog, MetricsWriter, RunDir, find_run, number, read_json, run_state, write_json
 
 
 def test_a_finished_run_is_told_whole(tmp_path: Path) -> None:
@@ -162,3 +162,15 @@ def test_a_supervisor_that_has_taken_an_ended_run_makes_it_run_again(tmp_path: P
     run = write_run(tmp_path / "r")
     write_json(run.lease, make_lease())
     assert run_state(run).state == "running"
+
+
+def test_a_foreign_run_shows_the_last_loss_it_printed(tmp_path: Path) -> None:
+    run = RunDir(tmp_path / "r")
+    run.rank(0).mkdir(parents=True)
+    write_json(run.job, {"schema": "job/2", "kind": "foreign", "launch": {"world_size": 1}})
+    nan = float("nan")
+    writer = MetricsWriter(run.metrics(0), 1)
+    writer.add(50, 0, 0.5, nan, nan, 1.0, 0.1, *[0.0] * 7)
+    writer.add(60, 0, nan, nan, nan, 2.0, 0.1, *[0.0] * 7)
+    writer.close()
+    assert (run_state(run).step, run_state(run).loss) == (60, 0.5)
