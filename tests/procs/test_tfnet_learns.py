@@ -1,6 +1,5 @@
 """TFNet in PyTorch through the real engine: it learns to read, and goes on bit for bit after a stop."""
 
-import json
 import os
 import sys
 
@@ -9,8 +8,8 @@ import torch
 
 from fakes.engine_run import read_tensors, reports
 from fakes.tfnet_set import SMALL, write_small
+from headway.ask import ask
 from headway.config import load_config
-from headway.engine import trained
 from headway.engine.loop import train
 from headway.engine.rank import prepare
 from headway.engine.reporter import Reporter
@@ -64,12 +63,12 @@ def test_a_resumed_run_is_bit_equal_to_one_that_was_never_stopped(tmp_path):
     assert read_tensors(RunDir(tmp_path / "parts")) == read_tensors(RunDir(tmp_path / "whole"))
 
 
-def test_weights_are_refused_where_the_words_have_other_numbers(tmp_path, monkeypatch, capsys):
+def test_weights_are_refused_where_the_words_have_other_numbers(tmp_path):
     root = write_small(tmp_path / "data")
     train(_run(tmp_path / "run", root, *SMALL, "train.steps=1"))
     labels = root / "label" / "dev.csv"
     labels.write_text(labels.read_text(encoding="utf-8").replace("罕见", "常见"), encoding="utf-8")
     request = {"do": "eval", "run_dir": str(tmp_path / "run"), "lang": "en"}
-    monkeypatch.setattr(sys, "argv", ["offline", json.dumps(request)])
-    trained.main()
-    assert json.loads(capsys.readouterr().out.strip().splitlines()[-1])["error"]["code"] == "tfnet/vocabulary"
+    answer = ask(sys.executable, request, module="headway.engine.trained", within_s=250)
+    assert answer.value is not None, answer.why
+    assert answer.value["error"]["code"] == "tfnet/vocabulary"
