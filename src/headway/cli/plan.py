@@ -22,7 +22,14 @@ from headway.planner.models.public import find_named, foresee_named, largest_bat
 from headway.start.source import load_words
 from headway.ui.console_safe import make_console
 from headway.ui.terminal.cards import list_cards, show_cards
-from headway.ui.terminal.forecast import refuse_model, refuse_script, show_model, show_names, show_script
+from headway.ui.terminal.forecast import (
+    refuse_model,
+    refuse_script,
+    show_model,
+    show_names,
+    show_script,
+    show_script_variants,
+)
 from headway.ui.terminal.machine import show_notes
 from headway.ui.terminal.plan import show_holders, show_plan, show_variants
 
@@ -63,7 +70,7 @@ def plan(
     if script is not None:
         if words:
             raise UsageError("plan/script-and-source", words=shlex.join(words))
-        _plan_script(script, record=record, wanted=wanted, as_json=as_json)
+        _plan_script(script, record=record, wanted=wanted, what_if=what_if, as_json=as_json)
         return
     loaded = load_words(words, ask=ask_trust)
     machine = find_machine(Path(loaded.config.out), loaded.config, record=record, wanted=wanted)
@@ -85,7 +92,7 @@ def plan(
     console = make_console()
     show_plan(made, loaded.recipe.name, console)
     if what_if and model is not None:
-        show_holders(made.forecast, console)
+        show_holders(made.forecast, console, on_gpu=bool(made.gpus))
 
         def study(other: Plan, config: RunConfig) -> Model | None:
             try:
@@ -158,7 +165,7 @@ def _with_fp16(name: str, words: Sequence[str], record: Path | None, wanted: str
     return shlex.join(["headway", "plan", "--model", name, *place, *kept])
 
 
-def _plan_script(line: str, *, record: Path | None, wanted: str | None, as_json: bool) -> None:
+def _plan_script(line: str, *, record: Path | None, wanted: str | None, what_if: bool, as_json: bool) -> None:
     """Trace the script of a launch line, print its memory breakdown, and refuse what does not fit."""
     from headway.start.script_line import read_script  # the reader of launch lines, only where there is a line
 
@@ -169,6 +176,8 @@ def _plan_script(line: str, *, record: Path | None, wanted: str | None, as_json:
         echo_json(found.to_json(), indent=2)
     else:
         show_script(found, make_console())
+        if what_if:
+            show_script_variants(found, make_console())
     if found.verdict == "will-not-fit":
         raise refuse_script(found)
     if not as_json:

@@ -76,6 +76,9 @@ class Recipe:
     """What constant answers score, from the task section: `{"unigram_bpb": 2.1}` stands beside the measure `bpb`."""
     shape: Callable[[Any], Mapping[str, Any]] | None = None
     """The model's shape in the words of the planner's decoder family, from the section; none: only a trace tells."""
+    rate_key: str | None = None
+    """Key of the section by which the first group's learning rate is multiplied (`matrix_lr`): what lines and plots of
+    the run show is that group's; none: `lr.base` itself."""
     advise: Callable[[Situation], Warnings] | None = None
     """What works and is probably not wanted: traps that only this recipe knows of, shown with the plan."""
     prepare: str | None = None

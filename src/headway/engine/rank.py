@@ -151,7 +151,8 @@ def _say_started(run: Run, job: dict[str, Any]) -> None:
     """Tell from which step this attempt trains."""
     if run.ranks.rank == 0:
         event = {"kind": "training_started", "attempt": job["attempt"], "step": run.progress.step}
-        run.reporter.event({**event, "samples": run.progress.position})
+        params = sum(param.numel() for param in run.model.parameters())
+        run.reporter.event({**event, "samples": run.progress.position, "params": params})
 
 
 def _device(plan: Plan, local_rank: int) -> torch.device:

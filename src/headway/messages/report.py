@@ -119,6 +119,7 @@ TEXTS: dict[str, Text] = {
     "report/row-samples": Text(en="samples", zh="样本数"),
     "report/row-tokens": Text(en="tokens", zh="token 数"),
     "report/row-ranks": Text(en="ranks", zh="rank 数"),
+    "report/row-params": Text(en="parameters", zh="参数量"),
     "report/row-redone": Text(en="steps trained again", zh="重做的步数"),
     "report/row-attempts": Text(en="attempts", zh="启动次数"),
     "report/row-step-time": Text(en="time a step (plan off by)", zh="每步时间（计划偏差）"),

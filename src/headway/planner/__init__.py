@@ -8,6 +8,7 @@ from headway.planner.forecast import (
     Model,
     Variant,
     as_card,
+    compared_cards,
     fill_memory,
     find_card,
     foresee,
@@ -21,6 +22,7 @@ from headway.planner.make import make_plan
 from headway.planner.memory import MemoryForecast
 from headway.planner.outlook import has_trace, list_holders, look_ahead, study_model
 from headway.planner.record import Plan, PlanRow, PlanWarning
+from headway.planner.roofline import SpeedForecast
 from headway.planner.row_text import label_text, origin_text, value_text
 from headway.planner.schedule import LrSchedule, draw_curve, lr_at, lr_factor, make_schedule
 from headway.planner.script_forecast import ScriptForecast, foresee_script
@@ -43,10 +45,12 @@ __all__ = [
     "ScriptTrace",
     "Seen",
     "Sighting",
+    "SpeedForecast",
     "Standing",
     "Variant",
     "as_card",
     "ask_script",
+    "compared_cards",
     "continue_plan",
     "draw_curve",
     "expect",

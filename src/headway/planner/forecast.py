@@ -59,6 +59,8 @@ class Forecast:
     verdict: Verdict
     speed: SpeedForecast | None
     checkpoint_bytes: float
+    params: int = 0
+    """All weights of the model."""
     power_w: float | None = None
     """Of one device at work."""
 
@@ -71,6 +73,7 @@ class Forecast:
         """Return the forecast as it stands in plan.json."""
         out: dict[str, Any] = {
             "source": self.source,
+            "params": self.params,
             "parts": {name: round(size) for name, size in self.memory.parts.items()},
             "moment": self.memory.moment,
             "allocated_bytes": round(self.memory.allocated_bytes),
@@ -136,6 +139,7 @@ def _forecast(
         verdict=verdict,
         speed=hurry(plan, config, model, card) if card else None,
         checkpoint_bytes=_checkpoint(config, model),
+        params=model.params,
         power_w=card.power_w if card else None,
     )
 
@@ -327,11 +331,17 @@ CARDS = ("3090", "4090", "5090", "l40s", "a100-40gb", "a100", "h20", "h100", "h2
 def imagine_cards(plan: Plan, config: RunConfig, model: Model) -> Iterator[tuple[Card, Verdict, SpeedForecast]]:
     """Yield how the plan would do on as many GPUs of other kinds."""
     memory = weigh(plan, config, model)
+    for card in compared_cards():
+        yield card, memory.judge(card.memory_bytes), hurry(plan, config, model, card)
+
+
+def compared_cards() -> Iterator[Card]:
+    """Yield the cards people compare, small to large."""
     by_alias = {alias: one for one in gpu_models() for alias in one.aliases}
     for name in CARDS:
         card = as_card(by_alias[name]) if name in by_alias else None
         if card is not None:
-            yield card, memory.judge(card.memory_bytes), hurry(plan, config, model, card)
+            yield card
 
 
 _MOST = 1 << 14

@@ -103,7 +103,7 @@ def make_plan(
         code_id=recipe.code_id,
         length=length.key,
     )
-    asked_for = Asked(wish=wish, length=length, kept=kept, done=done)
+    asked_for = Asked(wish=wish, length=length, kept=kept, done=done, rate_key=recipe.rate_key)
     return replace(plan, rows=list_rows(plan, config, origins, machine=machine, asked=asked_for))
 
 

@@ -22,6 +22,7 @@ from headway.planner.forecast import (
     largest_micro_batch,
     trace_sizes,
 )
+from headway.planner.length import FRESH, Standing
 from headway.planner.recipe_trace import find_trace, make_trace
 from headway.planner.record import Plan, PlanRow, PlanWarning
 from headway.planner.rows import make_row
@@ -38,12 +39,19 @@ class Wanted(Protocol):
 
 
 def look_ahead(
-    plan: Plan, wanted: Wanted, machine: MachineReport, recipe: Recipe, *, trace: bool = False
+    plan: Plan,
+    wanted: Wanted,
+    machine: MachineReport,
+    recipe: Recipe,
+    *,
+    trace: bool = False,
+    done: Standing = FRESH,
 ) -> tuple[Plan, Model | None]:
     """Return the plan with its forecast, and what was known of the model; refuse a plan its GPUs have no memory for.
 
     Args:
         trace: make a trace of the real step when none is kept; takes seconds.
+        done: what a run that continues has done; the time is that of the rest.
     """
     config = wanted.config
     try:
@@ -55,7 +63,7 @@ def look_ahead(
     seen = expect(recall(fingerprint(plan, config, machine), machine), plan)
     if model is None:
         # Nothing is known of the memory, but these steps have been timed here.
-        rows = (*plan.rows, *_time_rows(plan, seen=seen)) if seen else plan.rows
+        rows = (*plan.rows, *_time_rows(plan, done, seen=seen)) if seen else plan.rows
         return replace(plan, rows=rows, forecast=_time_json({}, seen) if seen else None), None
     forecast = foresee(plan, config, machine, model)
     if forecast.verdict == "will-not-fit" and plan.gpus:
@@ -71,7 +79,7 @@ def look_ahead(
     if machine.disk_free_bytes is not None and disk > machine.disk_free_bytes:
         facts = {"need": size(disk), "have": size(machine.disk_free_bytes), "place": machine.disk_place}
         warnings.append(PlanWarning(code="plan/disk-short", facts=facts))
-    rows = (*plan.rows, *_rows(plan, config, forecast, seen))
+    rows = (*plan.rows, *_rows(plan, config, forecast, seen, done))
     told = _time_json(forecast.to_json(), seen)
     return replace(plan, rows=rows, warnings=tuple(warnings), forecast=told), model
 
@@ -107,13 +115,14 @@ def has_trace(plan: Plan, config: RunConfig) -> bool:
     return find_trace(config.recipe, config.model_dump(mode="json"), plan, micro_batches=sizes) is not None
 
 
-def _rows(plan: Plan, config: RunConfig, forecast: Forecast, seen: Seen | None) -> Iterator[PlanRow]:
+def _rows(plan: Plan, config: RunConfig, forecast: Forecast, seen: Seen | None, done: Standing) -> Iterator[PlanRow]:
+    yield make_row("params", short(forecast.params), origin_code=f"plan/from-{forecast.source}-count")
     origin = f"plan/from-{forecast.source}"
     least, used = size(forecast.least_bytes), size(forecast.used_bytes)
     if plan.gpus and least != used:  # between what it cannot do without and what it would like
         used = f"{least} – {used}"
     yield make_row(
-        "memory",
+        "gpu-memory" if plan.gpus else "memory",
         "",
         value_code=f"plan/value-memory-{forecast.verdict}",
         origin_code=origin,
@@ -121,13 +130,13 @@ def _rows(plan: Plan, config: RunConfig, forecast: Forecast, seen: Seen | None) 
         have=size(forecast.device_bytes),
         moment=forecast.memory.moment,
     )
-    yield from _time_rows(plan, seen=seen, forecast=forecast)
+    yield from _time_rows(plan, done, seen=seen, forecast=forecast)
     kept = kept_checkpoints(plan, config)
     each = forecast.checkpoint_bytes
     yield make_row("disk", size(each * kept), f"{kept} × {size(each)}")
 
 
-def _time_rows(plan: Plan, *, seen: Seen | None, forecast: Forecast | None = None) -> Iterator[PlanRow]:
+def _time_rows(plan: Plan, done: Standing, *, seen: Seen | None, forecast: Forecast | None = None) -> Iterator[PlanRow]:
     """Yield time by what this machine has shown, else by the data sheet."""
     speed = forecast.speed if forecast else None
     if seen is None and speed is None:
@@ -138,15 +147,17 @@ def _time_rows(plan: Plan, *, seen: Seen | None, forecast: Forecast | None = Non
         facts = {"num": str(seen.sightings), "mfu": ""}
     else:
         assert speed is not None
-        step_s, rate_s, origin = speed.step_s, speed.samples_s, "plan/from-roofline"
+        step_s, rate_s = speed.step_s, speed.samples_s
+        origin = "plan/from-floor" if speed.is_floor else "plan/from-roofline"
         facts = {"num": "0", "mfu": f"{speed.mfu:.0%}"}
     yield make_row("step-time", duration(step_s), origin_code=origin, **facts)
     tokens = plan.tokens_per_sample
     code = "plan/value-rate-tokens" if tokens else "plan/value-rate"
     facts |= {"rate": short(rate_s), "tokens": short(rate_s * tokens) if tokens else ""}
     yield make_row("rate", "", origin_code=origin, value_code=code, **facts)
-    whole = plan.total_steps * step_s
-    yield make_row("eta", duration(whole), f"{count(plan.total_steps)} × {duration(step_s)}")
+    steps = max(0, plan.total_steps - done.step)
+    whole = steps * step_s
+    yield make_row("left" if done.step else "eta", duration(whole), f"{count(steps)} × {duration(step_s)}")
     if forecast is not None and forecast.power_w is not None:
         watts = forecast.power_w * plan.world_size
         kwh = f"{watts * whole / 3.6e6:.3g} kWh"

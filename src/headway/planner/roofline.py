@@ -221,6 +221,11 @@ class SpeedForecast:
         return max(max(self.math_s + self.traffic_s, self.launch_s) + self.update_s + self.exposed_s, self.floor_s)
 
     @property
+    def is_floor(self) -> bool:
+        """Whether the model is too small to forecast, and the time is the least a host needs."""
+        return self.step_s <= self.floor_s
+
+    @property
     def samples_s(self) -> float:
         """Samples a second, all ranks."""
         return self.samples / self.step_s

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -33,6 +34,8 @@ class Asked:
     kept: Plan | None = None
     """The plan of the run that continues, where that decided the total batch."""
     done: Standing = FRESH
+    rate_key: str | None = None
+    """Key of the recipe's section that multiplies the rate of its first group."""
 
 
 def list_rows(
@@ -43,7 +46,7 @@ def list_rows(
         *_where(plan, config, origins, machine),
         *(_kept_batch(plan, asked, asked.kept, origins) if asked.kept else _batch(plan, asked.wish, origins)),
         *_length(plan, config, origins, asked),
-        *_rate(plan, config, origins),
+        *_rate(plan, config, origins, asked.rate_key),
         *_upkeep(plan, config, origins, machine),
     )
 
@@ -168,7 +171,7 @@ def _length(plan: Plan, config: RunConfig, origins: Mapping[str, str], asked: As
         yield make_row("epochs", f"{length.epochs:.3g}", origin if length.key == "epochs" else arithmetic)
 
 
-def _rate(plan: Plan, config: RunConfig, origins: Mapping[str, str]) -> Iterator[PlanRow]:
+def _rate(plan: Plan, config: RunConfig, origins: Mapping[str, str], rate_key: str | None) -> Iterator[PlanRow]:
     lr = config.lr
     batch = plan.batch_samples * ((plan.tokens_per_sample or 1) if config.batch.unit == "tokens" else 1)
     if lr.base_batch is None or lr.scaling == "none":
@@ -176,10 +179,14 @@ def _rate(plan: Plan, config: RunConfig, origins: Mapping[str, str]) -> Iterator
     else:
         ratio = f"{batch} / {lr.base_batch}"
         yield make_row("lr-factor", f"{plan.lr_factor:.4g}", f"√({ratio})" if lr.scaling == "sqrt" else ratio)
-    rate = f"{lr.base * plan.lr_factor:.4g}"
-    yield make_row(
-        "lr", rate, _from(origins, "lr.base") if plan.lr_factor == 1 else f"{lr.base:g} × {plan.lr_factor:.4g}"
+    factors = [plan.lr_factor] if plan.lr_factor != 1 else []
+    if rate_key is not None:
+        factors.append(getattr(config.task, rate_key))
+    product = " × ".join(f"{factor:.4g}" for factor in (lr.base, *factors))
+    origin = (
+        _from(origins, "lr.base") if not factors else product if rate_key is None else f"{product} (task.{rate_key})"
     )
+    yield make_row("lr", f"{math.prod((lr.base, *factors)):.4g}", origin)
     key, _ = choose_warmup(config.lr, origins, batch_samples=plan.batch_samples)
     origin = _from(origins, key)
     if plan.warmup_samples:

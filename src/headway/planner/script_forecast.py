@@ -7,12 +7,14 @@ from typing import Any
 
 from headway.machine import MachineReport
 from headway.planner.forecast import CPU_CONTEXT_BYTES, find_card, gpu_room
-from headway.planner.memory import MemoryForecast, Verdict
-from headway.planner.roofline import SpeedForecast, time_traced
+from headway.planner.memory import TIGHT, MemoryForecast, Verdict
+from headway.planner.roofline import Card, SpeedForecast, time_traced
 from headway.planner.script_trace import ScriptLine, ScriptTrace, trace_script
 
 _BY_SAMPLE = ("activations", "temporaries", "batch")
 """Holders that grow with the batch."""
+_MOST = 1 << 16
+"""Samples of a micro-batch beyond which nobody searches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,17 +31,37 @@ class ScriptForecast:
     device: str | None
     """The GPU; none: the host's memory."""
     speed: SpeedForecast | None
+    card: Card | None = None
+    """Rates of the GPU, where they are known."""
 
     @property
     def largest_micro_batch(self) -> int | None:
-        """Samples that would fit, if what grows with the batch grows evenly; none: not known, or not one."""
-        now = self.trace.micro_batch
-        for samples in range((now or 0) - 1, 0, -1):
-            share = samples / now if now else 1.0
-            parts = {name: held * (share if name in _BY_SAMPLE else 1.0) for name, held in self.memory.parts.items()}
-            if replace(self.memory, parts=parts).judge(self.device_bytes) == "fits":
-                return samples
-        return None
+        """Most samples that would fit, if what grows with the batch grows evenly; none: not known, or not one."""
+        if self.trace.micro_batch is None or self.with_batch(1).verdict != "fits":
+            return None
+        low, high = 1, _MOST
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if self.with_batch(middle).verdict == "fits" else (low, middle - 1)
+        return low
+
+    def with_batch(self, samples: int) -> ScriptForecast:
+        """Return the forecast of another micro-batch, by what the trace has seen of one."""
+        assert self.trace.micro_batch is not None
+        share = samples / self.trace.micro_batch
+        parts = {name: held * (share if name in _BY_SAMPLE else 1.0) for name, held in self.memory.parts.items()}
+        trace = replace(
+            self.trace,
+            micro_batch=samples,
+            flops=round(self.trace.flops * share),
+            moved_bytes=round(self.trace.moved_bytes * share),
+        )
+        return _judge(self, replace(self.memory, parts=parts), trace)
+
+    def with_card(self, card: Card) -> ScriptForecast:
+        """Return the forecast of the same step on as many GPUs of another kind."""
+        other = replace(self, card=card, device=card.name, device_bytes=card.memory_bytes)
+        return _judge(other, self.memory, self.trace)
 
     def to_json(self) -> dict[str, Any]:
         """Return the forecast as `--json` prints it."""
@@ -62,7 +84,7 @@ class ScriptForecast:
             "trained": trace.trained,
             "optimizers": list(trace.optimizers),
             "left_out": list(trace.left_out),
-            "largest_micro_batch": self.largest_micro_batch if self.verdict == "will-not-fit" else None,
+            "largest_micro_batch": self.largest_micro_batch,
             "took_s": trace.took_s,
             "step_s": None,
             "samples_s": None,
@@ -81,22 +103,29 @@ def foresee_script(line: ScriptLine, machine: MachineReport) -> ScriptForecast:
     if not line.is_launched:  # the script may start its ranks itself (torch.multiprocessing.spawn)
         line = replace(line, ranks=trace.world_size, local_ranks=trace.world_size)
     memory = weigh_script(trace, line)
-    if not gpus or not trace.on_device:
-        share = machine.memory_free_bytes / line.local_ranks
+    on_gpu = bool(gpus) and trace.on_device
+    room = min(gpu_room(gpu) for gpu in gpus[: line.local_ranks]) if on_gpu else machine.memory_free_bytes
+    blank = ScriptForecast(
+        line=line,
+        trace=trace,
+        memory=memory if on_gpu else replace(memory, ranks=1),
+        used_bytes=0.0,
+        device_bytes=room if on_gpu else room / line.local_ranks,
+        verdict="fits",
+        device=gpus[0].name if on_gpu else None,
+        speed=None,
+        card=find_card(gpus[0]) if on_gpu else None,
+    )
+    return _judge(blank, blank.memory, trace)
+
+
+def _judge(found: ScriptForecast, memory: MemoryForecast, trace: ScriptTrace) -> ScriptForecast:
+    """Return the forecast with this memory and step judged on its device."""
+    room, card = found.device_bytes, found.card
+    if found.device is None:
         used = memory.allocated_bytes + CPU_CONTEXT_BYTES
-        verdict: Verdict = "fits" if used <= 0.92 * share else "tight" if used <= share else "will-not-fit"
-        return ScriptForecast(
-            line=line,
-            trace=trace,
-            memory=replace(memory, ranks=1),
-            used_bytes=used,
-            device_bytes=share,
-            verdict=verdict,
-            device=None,
-            speed=None,
-        )
-    room = min(gpu_room(gpu) for gpu in gpus[: line.local_ranks])
-    card = find_card(gpus[0])
+        verdict: Verdict = "fits" if used <= TIGHT * room else "tight" if used <= room else "will-not-fit"
+        return replace(found, memory=memory, trace=trace, used_bytes=used, verdict=verdict)
     speed = None
     if card is not None:
         speed = time_traced(
@@ -108,18 +137,10 @@ def foresee_script(line: ScriptLine, machine: MachineReport) -> ScriptForecast:
             weights=trace.weight_bytes,
             trained=trace.trained_bytes,
             kernels=trace.kernels,
-            plan=(trace.micro_batch or 1, trace.accumulation, line.ranks, False),
+            plan=(trace.micro_batch or 1, trace.accumulation, found.line.ranks, False),
         )
-    return ScriptForecast(
-        line=line,
-        trace=trace,
-        memory=memory,
-        used_bytes=memory.used_bytes,
-        device_bytes=room,
-        verdict=memory.judge(room),
-        device=gpus[0].name,
-        speed=speed,
-    )
+    verdict = memory.judge(room)
+    return replace(found, memory=memory, trace=trace, used_bytes=memory.used_bytes, verdict=verdict, speed=speed)
 
 
 def weigh_script(trace: ScriptTrace, line: ScriptLine) -> MemoryForecast:

@@ -116,7 +116,7 @@ def decide(
         trace = bool(plan.gpus) and loaded.recipe.shape is None and loaded.framework == "torch"
     if trace and not has_trace(plan, loaded.config):
         screen.tell(say("cli/tracing"))
-    plan, _ = look_ahead(plan, loaded, machine, loaded.recipe, trace=trace)
+    plan, _ = look_ahead(plan, loaded, machine, loaded.recipe, trace=trace, done=done)
     screen.plan(loaded, plan)
     return Decision(
         job=training_job(loaded.recipe.task, loaded.config, plan),

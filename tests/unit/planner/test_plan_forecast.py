@@ -82,7 +82,7 @@ def test_a_plan_that_fits_gets_rows_of_memory_time_and_disk():
     made, loaded = planned(eight_h100())
     made, model = look_ahead(made, loaded, eight_h100(), recipe())
     rows = {row.key: row for row in made.rows}
-    assert rows["memory"].value_code == "plan/value-memory-fits"
+    assert rows["gpu-memory"].value_code == "plan/value-memory-fits"
     assert {"step-time", "rate", "eta", "energy", "disk"} <= rows.keys()
     assert made.forecast["source"] == "formula"
     assert model.source == "formula"

@@ -41,7 +41,8 @@ def main(job: dict[str, Any]) -> int:
         run = prepare(job, reporter, beat)
         if run.ranks.rank == 0:
             event = {"kind": "training_started", "attempt": job["attempt"], "step": run.progress.step}
-            reporter.event({**event, "samples": run.progress.position})
+            params = sum(param.size for param in run.params)
+            reporter.event({**event, "samples": run.progress.position, "params": params})
         profiler = _profiler(run, place)
         state = train(run)
         if profiler is not None:

@@ -150,6 +150,7 @@ def _shape(section: NanochatSection) -> dict[str, Any]:
 
 
 RECIPE = Recipe(
+    rate_key="matrix_lr",
     name="nanochat",
     section=NanochatSection,
     task="headway.recipes.nanochat.task",

@@ -39,6 +39,7 @@ def compare_plan(facts: Facts) -> list[tuple[Markup, str, str]]:
     """Return quantity, planned, happened."""
     plan, state, steps = facts.plan, facts.state, facts.steps
     tokens = plan.get("tokens_per_sample")
+    forecast = plan.get("forecast") or {}
     rows = [
         ("steps", count(plan.get("total_steps")), count(state.step)),
         ("samples", count(plan.get("total_samples")), count(state.samples)),
@@ -47,9 +48,9 @@ def compare_plan(facts: Facts) -> list[tuple[Markup, str, str]]:
         planned, done = plan.get("total_samples"), state.samples
         rows.append(("tokens", count(planned * tokens if planned else None), count(done * tokens if done else None)))
     rows.append(("ranks", count(plan.get("world_size")), count(_last_world_size(facts.events))))
+    rows.append(("params", count(number_or_none(forecast.get("params"))), count(_params(facts.events))))
     rows.append(("redone", "0", count(facts.redone_steps)))
     rows.append(("attempts", "1", count(state.attempts)))
-    forecast = plan.get("forecast") or {}
     step_s = number_or_none(forecast.get("step_s"))
     own_s = steps.own_s[steps.weight > 0] if steps is not None else np.zeros(0)
     took_s = float(np.nanmedian(own_s)) if np.isfinite(own_s).any() else None
@@ -112,6 +113,12 @@ def number_or_none(value: Any) -> float | None:
 
 def _last_world_size(events: list[Event]) -> float | None:
     found = [event.get("world_size") for event in events if event.get("kind") == "attempt_started"]
+    return number_or_none(found[-1]) if found else None
+
+
+def _params(events: list[Event]) -> float | None:
+    """Return the weights the ranks have counted."""
+    found = [event.get("params") for event in events if event.get("kind") == "training_started"]
     return number_or_none(found[-1]) if found else None
 
 

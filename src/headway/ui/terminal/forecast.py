@@ -11,7 +11,7 @@ from rich.table import Table
 from headway.errors import PlanError
 from headway.machine import MachineReport
 from headway.messages import say
-from headway.planner import ScriptForecast
+from headway.planner import ScriptForecast, SpeedForecast, compared_cards
 from headway.planner.models.public import NamedForecast, largest_batch, list_words, other_ways
 from headway.ui.terminal.machine import show_notes
 from headway.ui.terminal.plan import show_figures, show_holders
@@ -24,7 +24,7 @@ def show_model(found: NamedForecast, machine: MachineReport, console: Console) -
     show_holders(found.to_json(), console)
     table = Table(title=say("plan/whatif-title"), title_justify="left", title_style="bold", box=None)
     table.add_column(say("plan/column-change"), style="cyan")
-    table.add_column(say("plan/column-memory"))
+    table.add_column(say("plan/column-gpu-memory"))
     table.add_column(say("plan/column-largest"), justify="right")
     table.add_column(say("plan/column-rate"), justify="right")
     for change, other in other_ways(found, machine):
@@ -57,8 +57,47 @@ def _largest(found: NamedForecast, machine: MachineReport) -> str:
 def show_script(found: ScriptForecast, console: Console) -> None:
     """Print the forecast and where each figure comes from."""
     show_figures(found.line.entry, _script_rows(found), console)
-    show_holders(found.to_json(), console)
+    show_holders(found.to_json(), console, on_gpu=found.device is not None)
     show_notes((("warn", code, facts) for code, facts in _notes(found)), console)
+
+
+def show_script_variants(found: ScriptForecast, console: Console) -> None:
+    """Print what other batches, up to the largest that fits, and other GPUs would give."""
+    now, most = found.trace.micro_batch, found.largest_micro_batch
+    memory = say("plan/column-memory" if found.device is None else "plan/column-gpu-memory")
+    if now is not None:
+        others = {samples for samples in (now // 4, now // 2, now * 2, now * 4) if 0 < samples <= (most or now)}
+        rows = [(samples, found.with_batch(samples)) for samples in sorted({*others, *([most] if most else [])})]
+        table = _variants(say("plan/whatif-title"), say("plan/column-script-batch"), memory)
+        for samples, other in rows:
+            is_most = samples == most
+            name = say("plan/value-largest", num=count(samples)) if is_most else count(samples)
+            table.add_row(name, *_told(other))
+        console.print(table)
+        console.print()
+    if found.card is None:
+        return
+    table = _variants(say("plan/cards-title", num=found.line.ranks), say("plan/column-card"), memory)
+    for card in compared_cards():
+        table.add_row(card.name, *_told(found.with_card(card)))
+    console.print(table)
+    console.print()
+
+
+def _variants(title: str, first: str, memory: str) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=None)
+    table.add_column(first, style="cyan")
+    table.add_column(memory)
+    table.add_column(say("plan/column-rate"), justify="right")
+    return table
+
+
+def _told(found: ScriptForecast) -> tuple[str, str]:
+    """Return memory with its verdict, and speed where it would run and a batch was seen."""
+    used, have = size(found.used_bytes), size(found.device_bytes)
+    is_told = found.speed is not None and found.verdict != "will-not-fit" and found.trace.micro_batch is not None
+    rate = short(found.speed.samples_s) if is_told and found.speed else say("plan/value-none")
+    return say(f"plan/value-memory-{found.verdict}", used=used, have=have), rate
 
 
 def _memory(found: NamedForecast) -> str:
@@ -77,10 +116,10 @@ def _model_rows(found: NamedForecast, machine: MachineReport) -> Iterator[tuple[
     samples = chosen.batch * chosen.accumulation * replicas
     yield say("plan/row-script-batch"), count(samples), f"{chosen.batch} × {chosen.accumulation} × {replicas}"
     origin = say("plan/from-formula", moment=found.memory.moment)
-    yield say("plan/row-memory"), _memory(found), origin
+    yield say("plan/row-gpu-memory"), _memory(found), origin
     yield say("plan/row-model-largest"), _largest(found, machine), origin
     if found.speed is not None and found.verdict != "will-not-fit":
-        origin = say("plan/from-roofline", mfu=f"{found.speed.mfu:.0%}")
+        origin = _time_origin(found.speed)
         yield say("plan/row-step-time"), duration(found.speed.step_s), origin
         rate = short(found.speed.samples_s)
         if found.model.is_vision:
@@ -91,6 +130,11 @@ def _model_rows(found: NamedForecast, machine: MachineReport) -> Iterator[tuple[
         if found.run_s is not None:
             steps = math.ceil(chosen.samples * chosen.epochs / samples)
             yield say("plan/row-eta"), duration(found.run_s), f"{count(steps)} × {duration(found.speed.step_s)}"
+
+
+def _time_origin(speed: SpeedForecast) -> str:
+    """Return where a time comes from: the card's rates, or, of a small model, the least a host needs."""
+    return say("plan/from-floor") if speed.is_floor else say("plan/from-roofline", mfu=f"{speed.mfu:.0%}")
 
 
 def _script_rows(found: ScriptForecast) -> Iterator[tuple[str, str, str]]:
@@ -107,9 +151,15 @@ def _script_rows(found: ScriptForecast) -> Iterator[tuple[str, str, str]]:
         yield say("plan/row-script-batch"), count(samples), f"{trace.micro_batch} × {trace.accumulation} × {ranks}"
     value = say(f"plan/value-memory-{found.verdict}", used=size(found.used_bytes), have=size(found.device_bytes))
     origin = say("plan/from-script", seconds=f"{trace.took_s:.1f}", moment=found.memory.moment)
-    yield say("plan/row-memory"), value, f"{origin}; {say('plan/script-whole')}"
+    yield (
+        say("plan/row-gpu-memory" if found.device else "plan/row-memory"),
+        value,
+        f"{origin}; {say('plan/script-whole')}",
+    )
+    if (most := found.largest_micro_batch) is not None:
+        yield say("plan/row-script-largest"), count(most), say("plan/from-even-growth")
     if found.speed is not None:
-        origin = say("plan/from-roofline", mfu=f"{found.speed.mfu:.0%}")
+        origin = _time_origin(found.speed)
         yield say("plan/row-step-time"), duration(found.speed.step_s), origin
         if trace.micro_batch is not None:
             yield say("plan/row-rate"), say("plan/value-rate", rate=short(found.speed.samples_s)), origin

@@ -47,12 +47,16 @@ def show_figures(title: str, rows: Iterable[tuple[str, str, str]], console: Cons
     console.print()
 
 
-def show_holders(forecast: Mapping[str, Any] | None, console: Console) -> None:
+def show_holders(forecast: Mapping[str, Any] | None, console: Console, *, on_gpu: bool = True) -> None:
     """Print the breakdown of a rank's memory at its peak. Any: a forecast as JSON."""
     if forecast is None:
         return
     table = Table(
-        title=say("plan/holders-title"), title_justify="left", title_style="bold", box=None, show_header=False
+        title=say("plan/holders-gpu-title" if on_gpu else "plan/holders-title"),
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        show_header=False,
     )
     table.add_column(style="cyan")
     table.add_column(justify="right")
@@ -73,7 +77,7 @@ def show_variants(
     """Print what other settings would take and give, and what more ranks would."""
     table = Table(title=say("plan/whatif-title"), title_justify="left", title_style="bold", box=None)
     table.add_column(say("plan/column-change"), style="cyan")
-    table.add_column(say("plan/column-memory"))
+    table.add_column(say("plan/column-gpu-memory" if made.gpus else "plan/column-memory"))
     table.add_column(say("plan/column-rate"), justify="right")
     for one in imagine(made, config, machine, model, study):
         found = one.forecast
@@ -100,7 +104,7 @@ def show_variants(
     table = Table(
         title=say("plan/cards-title", num=made.world_size), title_justify="left", title_style="bold", box=None
     )
-    for code in ("plan/column-card", "plan/column-memory", "plan/column-rate"):
+    for code in ("plan/column-card", "plan/column-gpu-memory", "plan/column-rate"):
         table.add_column(say(code))
     for other, verdict, speed in imagine_cards(made, config, model):
         used = size((made.forecast or {}).get("used_bytes"))
