@@ -116,7 +116,8 @@ def has_trace(plan: Plan, config: RunConfig) -> bool:
 
 
 def _rows(plan: Plan, config: RunConfig, forecast: Forecast, seen: Seen | None, done: Standing) -> Iterator[PlanRow]:
-    yield make_row("params", short(forecast.params), origin_code=f"plan/from-{forecast.source}-count")
+    counted = "plan/from-trace-count" if forecast.source == "trace" else "plan/from-formula-count"
+    yield make_row("params", short(forecast.params), origin_code=counted)
     origin = f"plan/from-{forecast.source}"
     least, used = size(forecast.least_bytes), size(forecast.used_bytes)
     if plan.gpus and least != used:  # between what it cannot do without and what it would like
