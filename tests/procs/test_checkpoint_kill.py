@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes import save_loop
 from fakes.disks import make_checkpoint
 from headway.checkpoint import find_resumable, list_checkpoints, sweep, verify_checkpoint
 
@@ -62,19 +63,37 @@ def test_sigkill_at_random_times_keeps_every_committed_step(tmp_path):
     assert kills == 12 and told >= 12
 
 
+def save_in_a_fork(root: Path, number: int) -> tuple[int, str]:
+    """Save one step in a child that is killed at its call `number`; return its exit code and what it printed."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.dup2(writer, 1)
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+        try:
+            save_loop.main([str(root), "1", str(number)])
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with open(reader) as printed:
+        text = printed.read()
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), text
+
+
 def test_sigkill_at_every_call_of_a_save_leaves_the_old_or_the_new(tmp_path):
-    deaths, steps = 0, set()
-    for number in range(1, 200, 5):
+    deaths, steps = 0, []
+    for number in range(1, 1000):
         root = tmp_path / str(number)
         make_checkpoint(root, 1)
-        line = [sys.executable, LOOP, root, "1", str(number)]
-        ended = subprocess.run(line, capture_output=True, text=True, env=environment(), check=False, timeout=60)
-        steps.add(check(root, max(1, committed(ended.stdout))))
-        if "ended" in ended.stdout:
+        code, text = save_in_a_fork(root, number)
+        steps.append(check(root, max(1, committed(text))))
+        if "ended" in text:
             break
-        assert ended.returncode == -signal.SIGKILL, ended.stderr
+        assert code == -signal.SIGKILL, (number, code, text)
         deaths += 1
-    assert deaths >= 5 and steps == {1, 2}
+    # Every call of the save was a place of death, until one more than it has: then it ended.
+    assert "ended" in text and deaths == number - 1 >= 25
+    assert steps == sorted(steps) and set(steps) == {1, 2}
 
 
 @pytest.mark.skipif(STRACE is None, reason="strace is not installed")

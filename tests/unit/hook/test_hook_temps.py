@@ -41,4 +41,6 @@ def test_only_folders_that_multiprocessing_names_are_touched(tmp_path):
 
 
 def test_without_notes_nothing_happens(tmp_path):
+    (tmp_path / "listener-1").touch()
     remove_temps(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["listener-1"]

@@ -14,7 +14,7 @@ from headway.errors import UsageError
 from headway.launch import find_holder, request_stop
 from headway.launch.lease import Lease, clear_abandoned
 from headway.process import make_lease
-from headway.telemetry import LOCK_NAME, RunDir, is_supervised
+from headway.telemetry import LOCK_NAME, RunDir, is_locked, is_supervised
 
 
 @pytest.fixture
@@ -170,8 +170,11 @@ def test_a_look_at_the_lock_does_not_keep_anybody_from_taking_it(run):
     fcntl.flock(lock, fcntl.LOCK_SH)
     timer = threading.Timer(0.03, os.close, [lock])
     timer.start()
-    Lease(run, attempt=1, tag="t").release()
+    lease = Lease(run, attempt=1, tag="t")
+    assert is_locked(run.root)
+    lease.release()
     timer.join()
+    assert not is_locked(run.root)
 
 
 def test_a_lease_of_an_older_version_means_this_container(run):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 
 import pytest
 
@@ -202,4 +203,8 @@ def test_no_line_however_strange_takes_long_or_breaks_the_reader():
         b"12:12:12 " * 300 + b"val loss step",
         b"..." * 700 + b"1/2 %",
     ):
+        begun = time.process_time()
         reader.feed(line)
+        assert time.process_time() - begun < 0.5, line[:40]
+    # The reader still reads.
+    assert reader.feed(b"step 7/9 loss: 0.5").step == 7

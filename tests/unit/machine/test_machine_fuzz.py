@@ -36,4 +36,5 @@ def test_cut_and_mixed_texts_are_read_and_judged(text, other, place, cut, splint
 @given(st.text(max_size=300))
 @settings(max_examples=100, deadline=None)
 def test_any_text_is_read(text):
-    judge_dump(read_dump(text))
+    for finding in judge_dump(read_dump(text)):
+        assert say(finding.code, "en", **finding.facts)

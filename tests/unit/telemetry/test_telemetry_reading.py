@@ -76,7 +76,7 @@ def test_a_wrong_value_anywhere_in_a_record_is_read_as_absent(tmp_path: Path, va
             changed = [{**event, key: value} if event["kind"] == kind else event for event in events]
             run.events.write_text("".join(json.dumps(event) + "\n" for event in changed))
             run_state(run)
-    list_rows(tmp_path)
+    assert [row.name for row in list_rows(tmp_path)] == [run.root.name]
 
 
 @pytest.mark.parametrize("name", ["events.jsonl", "job.json", "plan.json", "lease.json", "log", "ranks", "checkpoints"])
@@ -92,7 +92,7 @@ def test_something_else_in_the_place_of_a_file_is_survived(tmp_path: Path, name:
     else:
         place.symlink_to("/dev/zero")
     run_state(run)
-    list_rows(tmp_path)
+    assert [row.name for row in list_rows(tmp_path)] == [run.root.name]
 
 
 def test_json_keeps_an_argument_of_other_bytes_than_utf_8(tmp_path: Path) -> None:
