@@ -33,6 +33,10 @@ class HeadwayError(Exception):
         """Return what to do about it, or an empty text."""
         return hint(self.code, lang, **self.facts)
 
+    def corrections(self) -> dict[str, str]:
+        """Return what to type for each wrong word of the command line, where that is known and puts all right."""
+        return {}
+
     def __str__(self) -> str:
         parts = [f"{self.text()} [{self.code}]", self.hint()]
         return "\n".join(part for part in parts if part)

@@ -19,6 +19,7 @@ from headway.cli.refusals import refuse
 from headway.errors import CheckError, HeadwayError, UsageError
 from headway.messages import LANGUAGES, Language, say, set_language
 from headway.ui.output import ReaderGone, clean_streams, open_standard_files
+from headway.ui.retype import paste_ready, remember_words, retype
 
 _COMMANDS = {
     "train": ("headway.cli.train", "cli/line-train"),
@@ -132,6 +133,7 @@ _PACKAGES = {"PIL": "pillow", "yaml": "pyyaml", "cv2": "opencv-python", "sklearn
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one command and exit with its code."""
     given = list(sys.argv[1:] if argv is None else argv)
+    remember_words(given)
     if argv is None:
         # Batch systems send them with a warning before the end; a run that is starting or ending is not to die of it.
         for signum in (signal.SIGUSR1, signal.SIGUSR2):
@@ -227,10 +229,17 @@ def _check_option(name: str, value: str | None, known: Sequence[str]) -> None:
 def _fail(error: HeadwayError) -> int:
     """Print one error and what to do about it; return its exit code."""
     try:
-        advice = error.hint()
-        lines = [say("cli/error", text=error.text(), code=error.code), say("cli/hint", text=advice) if advice else ""]
+        advice = paste_ready(error.hint()) or _correct(error)
+        text = say("cli/error", text=paste_ready(error.text()), code=error.code)
+        lines = [text, say("cli/hint", text=advice) if advice else ""]
     except OSError:  # no descriptor left to read the texts with
         lines = [f"error: [{error.code}]"]
     with contextlib.suppress(OSError, ReaderGone):  # nobody reads it; the exit code still says it
         click.echo("\n".join(line for line in lines if line), err=True)
     return error.exit_code
+
+
+def _correct(error: HeadwayError) -> str:
+    """Return the whole command with every wrong setting put right, where each has one right spelling."""
+    right = error.corrections()
+    return f"{say('cli/hint-again')}\n  {retype(swap=right)}" if right else ""

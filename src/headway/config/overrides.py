@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headway.config.problems import COMMAND_LINE, Phrase, Place, Problems
 from headway.config.scalar import read_scalar
@@ -34,17 +34,20 @@ def split_words(words: Sequence[str], problems: Problems) -> list[Word]:
                 problems.add(COMMAND_LINE, "config/set-without-word")
                 break
             word = rest.pop(0)
+        place = replace(COMMAND_LINE, word=word)
         word = word.removeprefix("--set=").removeprefix("--")
         name, sign, text = word.partition("=")
         name = name.strip()
         if sign and name:
-            settings.append(Word(name, text, COMMAND_LINE))
+            settings.append(Word(name, text, place))
         elif name_of_secret(word):
             _refuse_secret(word, problems)
             rest = rest[1:] if rest and "=" not in rest[0] else rest
         else:
-            following = rest[0] if rest and "=" not in rest[0] and not rest[0].startswith("-") else "VALUE"
-            problems.add(COMMAND_LINE, "config/not-a-setting", word=word[:60], typed=f"{word[:60]}={following[:60]}")
+            is_pair = bool(rest) and "=" not in rest[0] and not rest[0].startswith("-")
+            following = rest.pop(0) if is_pair else "VALUE"
+            place = replace(place, word=f"{place.word} {following}") if is_pair else place
+            problems.add(place, "config/not-a-setting", word=word[:60], typed=f"{word[:60]}={following[:60]}")
     return settings
 
 

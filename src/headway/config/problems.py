@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, NoReturn
 
 from headway.errors import ConfigError
@@ -12,6 +13,8 @@ from headway.secret import mask_secrets
 
 Form = Literal["yaml", "json", "toml", "py", "words", "variable"]
 """How a value is written where it stands; `words` is `key=value` on a command line, `variable` the environment."""
+
+_CAN_TYPE = re.compile(r"[\w.]+=(?!VALUE$).+")
 
 MAX_TOLD = 50
 """Problems told one by one; the rest are counted. A hostile file has thousands."""
@@ -28,6 +31,8 @@ class Place:
     line: int = 0
     column: int = 0
     form: Form = "words"
+    word: str = field(default="", compare=False)
+    """The word of a command line as it was typed."""
 
     def __str__(self) -> str:
         return f"{self.source}:{self.line}:{self.column}" if self.line else self.source
@@ -93,6 +98,12 @@ class ConfigErrors(ConfigError):  # noqa: N818 - many of them
         """Return nothing: each problem has its own hint beside it."""
         return ""
 
+    def corrections(self) -> dict[str, str]:
+        """Return what to type for each wrong word of the command line, where that puts everything right."""
+        found = {one.place.word: str(one.facts.get("typed", "")) for one in self.problems if one.place.word}
+        is_all = len(found) == len(self.problems) + self.num_untold
+        return found if is_all and all(_CAN_TYPE.fullmatch(typed) for typed in found.values()) else {}
+
 
 class Problems:
     """Gathers problems while a config is read."""
@@ -130,6 +141,8 @@ class Problems:
 
     def _tell(self, place: Place, code: str, facts: Mapping[str, object]) -> None:
         clean = {name: mask_secrets(fact) if isinstance(fact, str) else fact for name, fact in facts.items()}
+        if "typed" not in facts or mask_secrets(place.word) != place.word:
+            place = replace(place, word="")
         self._found.append(Problem(place, code, clean))
 
 

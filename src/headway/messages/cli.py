@@ -31,6 +31,7 @@ Example:
     "cli/metavar-folder": Text(en="FOLDER", zh="目录"),
     "cli/error": Text(en="error: {text} [{code}]", zh="错误：{text} [{code}]"),
     "cli/hint": Text(en="hint: {text}", zh="提示：{text}"),
+    "cli/hint-again": Text(en="the whole command, corrected:", zh="改正后的完整命令："),
     "cli/path-missing": Text(
         en="{path}: there is no such file or folder",
         zh="{path}：文件或目录不存在",

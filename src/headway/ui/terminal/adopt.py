@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from headway.adopt import Finding, Launch, Meaning, hide_secrets
 from headway.messages import say
+from headway.ui.retype import paste_ready
 
 _VERDICTS = {
     "kept": "adopt/verdict-kept",
@@ -33,8 +34,7 @@ def meaning_lines(meaning: Meaning, findings: Sequence[Finding]) -> list[str]:
         verdict = say(_VERDICTS[finding.verdict])
         facts = {"line": finding.line, "verdict": verdict, "subject": finding.subject, "text": finding.text()}
         lines.append(say("adopt/read-finding", **facts))
-        if finding.hint():
-            lines.append(say("adopt/read-advice", text=finding.hint()))
+        lines += [say("adopt/read-advice", text=line) for line in paste_ready(finding.hint()).splitlines()]
     counts = Counter(one.verdict for one in findings)
     lines.append(say("adopt/read-findings", **{verdict: counts[verdict] for verdict in _VERDICTS}))  # type: ignore[index]
     return lines

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import shutil
-import sys
+import shlex
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +13,7 @@ from headway.messages import say
 from headway.start.supervise import Conclusion
 from headway.task import find_recipe
 from headway.telemetry import RunDir, read_record, run_state
+from headway.ui.retype import find_program
 from headway.ui.terminal.failure import failure_text
 from headway.ui.text import clean_text
 
@@ -63,10 +63,6 @@ def _own_place(traceback: str) -> str | None:
 
 
 def typed(command: str, run: RunDir) -> str:
-    """Return a command ready to type: by its path where `headway` alone would not be found."""
-    program = "headway"
-    if not shutil.which(program):
-        place = Path(sys.executable).parent / program
-        program = str(place.relative_to(Path.cwd()) if place.is_relative_to(Path.cwd()) else place)
+    """Return a command about a run, ready to type."""
     is_usual = run.root.parent.resolve() == Path("runs").resolve()
-    return f"{program} {command} {run.name if is_usual else run.root}"
+    return f"{find_program()} {command} {run.name if is_usual else shlex.quote(str(run.root))}"

@@ -8,6 +8,7 @@ from typing import Final
 from headway.launch import Incident, Outcome, diagnosis_text
 from headway.messages import Language, hint, say
 from headway.redact import redact
+from headway.ui.retype import paste_ready
 
 _UNSAFE: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _TRACEBACK_LINES: Final = 60
@@ -54,7 +55,7 @@ def _hint(code: str, facts: object, lang: Language | None) -> str:
         text = hint(code, lang, **dict(facts))  # type: ignore[call-overload]  # a mapping, frozen
     except (KeyError, ModuleNotFoundError):
         return ""
-    return say("launch/hint", lang, text=text) if text else ""
+    return say("launch/hint", lang, text=paste_ready(text)) if text else ""
 
 
 def _safe(line: str) -> str:

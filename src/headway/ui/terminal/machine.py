@@ -12,6 +12,7 @@ from rich.text import Text
 
 from headway.machine import Gpu, Level, MachineReport, Npu, is_free
 from headway.messages import hint, say
+from headway.ui.retype import MARGIN, paste_ready
 from headway.units import size
 
 _MARKS = {"ok": ("✓", "green"), "note": ("·", "cyan"), "warn": ("!", "yellow"), "stop": ("✗", "bold red")}
@@ -50,19 +51,24 @@ def show_findings(report: MachineReport, console: Console) -> None:
 
 def show_notes(notes: Iterable[tuple[Level, str, Mapping[str, Any]]], console: Console) -> None:
     """Print messages (level, code, facts), one below the other; the mark says the level without colour."""
-    table = Table.grid(padding=(0, 1))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
     for level, code, facts in notes:
         mark, style = _MARKS[level]
         text = Text(say(code, **facts))
+        read, typed = [], []
         if level != "ok":
             text.append(f" [{code}]", style="dim")
-            advice = hint(code, **facts)
-            text.append(f"\n→ {advice}" if advice else "", style="cyan")
+            lines = paste_ready(hint(code, **facts)).splitlines()
+            read = [line for line in lines if not line.startswith(MARGIN)]
+            typed = [line for line in lines if line.startswith(MARGIN)]
+        for place, line in enumerate(read):
+            text.append(f"\n{'→' if place == 0 else ' '} {line}", style="cyan")
+        table = Table.grid(padding=(0, 1))
+        table.add_column(no_wrap=True)
+        table.add_column(overflow="fold")
         table.add_row(Text(mark, style=style), text)
-    if table.row_count:
         console.print(table)
+        for line in typed:  # never wrapped: a command in two lines cannot be pasted
+            console.print(Text(f"  {line}", style="cyan"), soft_wrap=True)
 
 
 def _rows(report: MachineReport) -> Iterator[tuple[str, str]]:
