@@ -42,6 +42,8 @@ _STAGES = {
     "diagnose": ("Why a rank failed", "rank 失败的原因"),
     "telemetry": ("Runs", "训练目录"),
     "guide": ("The guides' own commands", "指南命令"),
+    "devices": ("Readings of devices", "设备读数"),
+    "board": ("The board", "网页看板"),
     "ui": ("Screens and export", "界面与导出"),
 }
 """Stages that can refuse something, in the order of a run, with their headings."""

@@ -16,6 +16,7 @@ from headway.launch.nursery import Nursery
 from headway.launch.outcome import Observer, Outcome
 from headway.launch.own_engine import OwnEngine
 from headway.launch.program import Alone, Program
+from headway.launch.sampler import DeviceSampler
 from headway.launch.signals import SignalInbox
 from headway.launch.supervisor import Supervisor
 from headway.process import adopt_orphans
@@ -71,12 +72,22 @@ def launch_run(
                 inbox=inbox,
             )
             supervisor.keeps_nursery = keeps_nursery
+            if not keeps_nursery:  # a probe of a few steps is measured by itself
+                supervisor.sampler = _start_sampler(run, job, history)
             return _supervise(supervisor, history, lease)
         finally:
             adopt_orphans(False)
             if events is None:
                 log.close()
             lease.release()
+
+
+def _start_sampler(run: RunDir, job: Job, history: History) -> DeviceSampler | None:
+    try:
+        return DeviceSampler(run, job)
+    except OSError as err:  # no process to be had: a run is worth more than its readings
+        history.emit("warning", code="devices/sampler-refused", facts={"why": err.strerror or str(err)})
+        return None
 
 
 def make_program(run: RunDir, job: Job, history: History) -> Program:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from headway.diagnosis import Diagnosis, ExitStatus, Hang
 from headway.launch.attempt import DRAIN_BYTES, Attempt, make_attempt, send_orders
-from headway.launch.hearing import FIRST, NEXT, Hearing
+from headway.launch.hearing import FIRST, LAST, NEXT, Hearing
 from headway.launch.history import History, read_past
 from headway.launch.job import Job
 from headway.launch.lease import RENEW_S, Lease
@@ -20,6 +20,7 @@ from headway.launch.nursery import Nursery
 from headway.launch.outcome import Incident, Outcome, State
 from headway.launch.output import merge_lines
 from headway.launch.program import Crew, Program
+from headway.launch.sampler import DeviceSampler
 from headway.launch.signals import POLITE_STOP, SignalInbox
 from headway.launch.stopping import name_other_users
 from headway.launch.terminal import leave_terminal
@@ -56,6 +57,8 @@ class Supervisor:
         self.nursery = nursery
         self.keeps_nursery = False
         """The caller forks the ranks of its next run from it too."""
+        self.sampler: DeviceSampler | None = None
+        """Reads the devices beside us; None: nobody does."""
         self._job, self._run = job, run
         self._program, self._crew = program, crew
         self._history, self._lease, self._inbox = history, lease, inbox
@@ -75,6 +78,8 @@ class Supervisor:
         """Run the loop until the run has ended."""
         self._hearing.listen(self._inbox.fd, FIRST, self._on_signals)
         self._hearing.listen(self.nursery.link.fileno(), NEXT, self._on_nursery)
+        if self.sampler is not None:
+            self._hearing.listen(self.sampler.fd, LAST, self._on_findings)
         if self.nursery.is_ready:  # it has served another run
             self._begin_attempt()
         while self._outcome is None:
@@ -97,6 +102,11 @@ class Supervisor:
         if not self.keeps_nursery:
             self.nursery.close()
         self._program.close()
+        if self.sampler is not None:
+            self._hearing.forget(self.sampler.fd)
+            for event in self.sampler.close():
+                self._history.emit(**event)
+            self.sampler = None
         self._hearing.close()
 
     # --- what arrives ---
@@ -109,6 +119,16 @@ class Supervisor:
                 self._ask_to_save(signum)
             else:
                 self._ask_to_stop(signum)
+
+    def _on_findings(self) -> None:
+        """Write down what the sampler has found; one that is gone is not missed."""
+        assert self.sampler is not None
+        found, is_over = self.sampler.hear()
+        for event in found:
+            self._history.emit(**event)
+        if is_over:
+            self._hearing.forget(self.sampler.fd)
+            self._history.emit("warning", code="devices/sampler-gone", facts={})
 
     def _on_nursery(self) -> None:
         """Take what the nursery has to say; a hundred ranks end at once, and time must not pass between each two."""
@@ -171,6 +191,8 @@ class Supervisor:
         attempt.is_whole = True
         self._history.emit("attempt_started", **facts)
         self._hearing.begin(attempt)
+        if self.sampler is not None:
+            self.sampler.watch([rank.pid for rank in attempt.ranks])
         if self._stop is not None and self._stop.is_now:
             attempt.signal(signal.SIGKILL)
         elif self._stop is not None:

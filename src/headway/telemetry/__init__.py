@@ -3,6 +3,16 @@
 In: steps of ranks, events of the supervisor. Out: `RunState`, `RunRow`, columns of metrics; all from files alone.
 """
 
+from headway.telemetry.devices import (
+    GPU_KEYS,
+    HOST_KEYS,
+    JOB_KEYS,
+    RANK_KEYS,
+    DeviceHistory,
+    DeviceLog,
+    read_devices,
+    tail_devices,
+)
 from headway.telemetry.events import Event, EventLog, follow_events, read_events
 from headway.telemetry.find import find_run, is_run, list_closed, list_runs
 from headway.telemetry.heartbeat import PHASES, Beat, HeartbeatWriter, parse_beat, read_beat
@@ -53,13 +63,19 @@ from headway.telemetry.state import (
 __all__ = [
     "COLUMNS",
     "ENDED",
+    "GPU_KEYS",
+    "HOST_KEYS",
     "INDEX_NAME",
+    "JOB_KEYS",
     "LOCK_NAME",
     "PARTS",
     "PHASES",
+    "RANK_KEYS",
     "STARTS",
     "Beat",
     "Columns",
+    "DeviceHistory",
+    "DeviceLog",
     "Event",
     "EventLog",
     "HeartbeatWriter",
@@ -91,6 +107,7 @@ __all__ = [
     "parse_beat",
     "plain",
     "read_beat",
+    "read_devices",
     "read_events",
     "read_json",
     "read_log_tail",
@@ -103,6 +120,7 @@ __all__ = [
     "require_record",
     "run_state",
     "section",
+    "tail_devices",
     "tail_metrics",
     "whole",
     "words",

@@ -60,6 +60,11 @@ class RunDir:
         return self.root / "events.jsonl"
 
     @property
+    def devices(self) -> Path:
+        """Readings of GPUs, host and ranks."""
+        return self.root / "devices.jsonl"
+
+    @property
     def lease(self) -> Path:
         """Who supervises the run now."""
         return self.root / "lease.json"

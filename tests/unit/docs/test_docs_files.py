@@ -10,7 +10,7 @@ import pytest
 from make_site import ROOT, list_pages, relink
 
 import headway.errors as errors
-from headway.telemetry import RunDir
+from headway.telemetry import GPU_KEYS, HOST_KEYS, JOB_KEYS, RANK_KEYS, RunDir
 
 _PAGES = ("docs/reference/files.md", "docs/reference/files.zh-CN.md")
 _SENT = re.compile(r"""(?:emit|append|event)\(\s*"([a-z_]+)"|"kind": "([a-z_]+)\"""")
@@ -40,6 +40,13 @@ def test_every_file_of_a_run_and_every_exit_code_is_described(page):
     assert [path.name for path in paths if f"`{path.name}" not in text] == []
     codes = {kind.exit_code for _, kind in inspect.getmembers(errors, inspect.isclass) if hasattr(kind, "exit_code")}
     assert [code for code in sorted(codes) if not re.search(rf"^\| {code} \|", text, re.MULTILINE)] == []
+
+
+@pytest.mark.parametrize("page", _PAGES)
+def test_every_key_of_a_device_reading_is_described(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    keys = {*GPU_KEYS, *HOST_KEYS, *JOB_KEYS, *RANK_KEYS, "finding", "finding_over"}
+    assert [key for key in sorted(keys) if f"`{key}`" not in text] == []
 
 
 def test_every_link_between_documents_leads_somewhere():

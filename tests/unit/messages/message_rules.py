@@ -16,7 +16,7 @@ from headway.task import RECIPES
 
 Catalogue = Mapping[str, Mapping[str, Text]]
 
-HEADINGS = ("report/", "cli/head-", "cli/usage-", "cli/metavar-")
+HEADINGS = ("board/", "report/", "cli/head-", "cli/usage-", "cli/metavar-")
 """Titles of a page and words of a usage line; they begin with a capital or are all capitals."""
 
 NAMES = frozenset({"Anthropic", "CPU", "GPU", "Google", "Hugging", "NPU", "PyTorch", "Python", "Slack", "rank"})

@@ -13,7 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.errors import UsageError
-from headway.telemetry import COLUMNS, Event, RunDir, number, plain, read_events, section, whole
+from headway.telemetry import (
+    COLUMNS,
+    GPU_KEYS,
+    HOST_KEYS,
+    JOB_KEYS,
+    RANK_KEYS,
+    Event,
+    RunDir,
+    number,
+    plain,
+    read_devices,
+    read_events,
+    section,
+    whole,
+)
 from headway.ui.export.tensorboard import Table, write_events, write_tables
 from headway.ui.rows import Lines, kept_rows, open_new, read_lines
 
@@ -31,7 +45,8 @@ def list_targets(run: RunDir, kind: Format, to: Path) -> list[Path]:
     if kind == "tensorboard":
         ranks = [to / f"rank-{rank}" / _event_name(run) for rank in run.ranks()]
         return [*ranks, to / "validation" / _event_name(run)]
-    return [to / f"metrics.{kind}", to / f"validations.{kind}"]
+    devices = [to / f"devices.{kind}"] if run.devices.is_file() else []
+    return [to / f"metrics.{kind}", to / f"validations.{kind}", *devices]
 
 
 def export_run(run: RunDir, kind: Format, to: Path) -> int:
@@ -43,6 +58,8 @@ def export_run(run: RunDir, kind: Format, to: Path) -> int:
     if not checks and not any(True for rank in run.ranks() for _ in read_lines(run.metrics(rank))):
         raise UsageError("ui/no-metrics", name=run.name)
     to.mkdir(parents=True, exist_ok=True)
+    if kind != "tensorboard" and run.devices.is_file():
+        _write_devices(run, kind, to)
     if kind == "csv":
         return _write_csv(run, checks, to)
     if kind == "json":
@@ -104,6 +121,35 @@ def _write_json(run: RunDir, checks: list[Event], to: Path) -> int:
     with open_new(to / "validations.json") as file:
         file.write(json.dumps(data, ensure_ascii=False, allow_nan=False).encode("utf-8", "backslashreplace") + b"\n")
     return num + len(rows)
+
+
+def _write_devices(run: RunDir, kind: Format, to: Path) -> None:
+    """Write what the sampler read: as it is, or one row per reading and GPU, rank, host and job."""
+    history = read_devices(run.devices)
+    if kind == "json":
+        data = {"schema": "devices/1", "about": plain(history.about), "readings": plain(history.readings)}
+        with open_new(to / "devices.json") as file:
+            text = json.dumps(data, ensure_ascii=False, allow_nan=False)
+            file.write(text.encode("utf-8", "backslashreplace") + b"\n")
+        return
+    names = dict.fromkeys((*GPU_KEYS, *HOST_KEYS, *JOB_KEYS, *RANK_KEYS))
+    with open_new(to / "devices.csv") as file:
+        lines = io.StringIO()
+        table = csv.DictWriter(lines, ["t", "n", "of", "index", *names], extrasaction="ignore", lineterminator="\n")
+        table.writeheader()
+        for reading in history.readings:
+            when = {"t": reading["t"], "n": reading.get("n", 1)}
+            table.writerow({**when, "of": "host", **section(reading.get("host"))})
+            table.writerow({**when, "of": "job", **section(reading.get("job"))})
+            for part, name in (("gpus", "gpu"), ("ranks", "rank")):
+                for index in history.gpus() if part == "gpus" else history.ranks():
+                    if one := history.at(reading, part, index):
+                        table.writerow({**when, "of": name, "index": index, **_flat(one)})
+        file.write(lines.getvalue().encode("utf-8", "replace"))
+
+
+def _flat(one: dict[str, Any]) -> dict[str, Any]:
+    return {key: "; ".join(map(str, value)) if isinstance(value, list) else value for key, value in one.items()}
 
 
 def _copy_rows(run: RunDir, file: IO[bytes], write: Callable[[IO[bytes], int, Lines, Keep, bool], None]) -> int:

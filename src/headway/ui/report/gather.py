@@ -18,11 +18,13 @@ from headway.telemetry import (
     PARTS,
     STARTS,
     Columns,
+    DeviceHistory,
     Event,
     Measure,
     RunDir,
     RunState,
     number,
+    read_devices,
     read_events,
     read_log_tail,
     read_metrics,
@@ -83,6 +85,7 @@ class Facts:
     machine: dict[str, Any]
     command: dict[str, Any]
     log_tail: list[str]
+    devices: DeviceHistory
     beside: list[Beside]
     """This run, then those of its folder and recipe that differ in a few settings; empty: there are none."""
 
@@ -111,6 +114,7 @@ def gather(run: RunDir) -> Facts:
         machine=_typed_machine(read_record(run.machine)),
         command=read_record(run.command),
         log_tail=_log_tail(run),
+        devices=read_devices(run.devices),
         beside=compare_runs([run, *siblings]) if siblings else [],
     )
 

@@ -16,6 +16,7 @@ from headway.messages import language
 from headway.telemetry import RunDir
 from headway.ui.report import tables
 from headway.ui.report.both_languages import both
+from headway.ui.report.devices import draw_devices, draw_heat, list_devices
 from headway.ui.report.figures import draw_figures, draw_shares
 from headway.ui.report.gather import Facts, gather
 from headway.ui.report.timeline import draw_timeline
@@ -64,6 +65,9 @@ def _contents(facts: Facts) -> dict[str, Any]:
         "tiles": _tiles(facts),
         "timeline": draw_timeline(facts.events),
         "figures": draw_figures(facts),
+        "device_figures": draw_devices(facts.devices, facts.state.started),
+        "heat": draw_heat(facts.devices, facts.state.started),
+        "devices": list_devices(facts.devices),
         "shares": list(_place_shares(facts)),
         "measures": tables.list_measures(facts),
         "beside": tables.list_beside(facts),

@@ -57,6 +57,10 @@ class Plot:
     until: float | None = None
     """Last step of the run, so that all plots share one axis; none: the curves' own range."""
     width: int = NARROW
+    axis: str = "report/axis-step"
+    """Message code of what the horizontal axis counts."""
+    at: Label | None = None
+    """Text of a place on the horizontal axis; none: of a step, which is whole."""
 
 
 def draw_plot(plot: Plot) -> Markup:
@@ -92,16 +96,16 @@ def _grid(xs: Scale, ys: Scale, plot: Plot) -> Markup:
         y = ys.at(tick)
         parts.append(_tag("line", "grid", x1=xs.start, x2=xs.end, y1=y, y2=y))
         parts.append(_text(_LEFT - 8, y + 4, plot.label(tick), "tick end"))
-    parts += _step_ticks(xs)
+    parts += _step_ticks(xs, plot)
     return Markup("").join(parts)
 
 
-def _step_ticks(xs: Scale) -> list[Markup]:
+def _step_ticks(xs: Scale, plot: Plot) -> list[Markup]:
     parts = [_tag("line", "base", x1=xs.start, x2=xs.end, y1=HEIGHT - _BOTTOM, y2=HEIGHT - _BOTTOM)]
     for tick in pick_ticks(xs.low, xs.high, 8 if xs.end < NARROW else 16):
-        if tick == int(tick):
-            parts.append(_text(xs.at(tick), HEIGHT - _BOTTOM + 18, plain_tick(tick), "tick mid"))
-    return [*parts, both_texts(xs.end, HEIGHT - 4, "report/axis-step", "tick end")]
+        if plot.at is not None or tick == int(tick):
+            parts.append(_text(xs.at(tick), HEIGHT - _BOTTOM + 18, (plot.at or plain_tick)(tick), "tick mid"))
+    return [*parts, both_texts(xs.end, HEIGHT - 4, plot.axis, "tick end")]
 
 
 def _restarts(xs: Scale, steps: Sequence[float]) -> Markup:
@@ -152,7 +156,7 @@ def _read_outs(plot: Plot, xs: Scale, ys: Scale) -> Markup:
     for i, step in enumerate(steps):
         found = [(line, float(line.y[j])) for line in lines if (j := _nearest(line.x, step)) is not None]
         dots = [_dot(xs.at(step), ys.at(v), line.style, 3.5) for line, v in found if math.isfinite(v)]
-        words = " · ".join([plain_tick(step), *[plot.label(v) for _, v in found]])
+        words = " · ".join([(plot.at or plain_tick)(step), *[plot.label(v) for _, v in found]])
         parts.append(_hit((edges[i], edges[i + 1]), xs, xs.at(step), Markup("").join(dots), words))
     return Markup("").join(parts)
 

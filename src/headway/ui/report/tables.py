@@ -219,7 +219,7 @@ def list_incidents(facts: Facts) -> list[dict[str, Any]]:
 
 def list_warnings(facts: Facts) -> list[Markup]:
     """Return the warnings, in words where this version has them."""
-    found = [event for event in facts.events if event.get("kind") == "warning"]
+    found = [event for event in facts.events if event.get("kind") in ("warning", "finding")]
     return [_warning(str(event.get("code")), event.get("facts")) for event in found]
 
 

@@ -102,7 +102,7 @@ class RunScreen:
                 return say("console/save-asked", signal=event.get("why"))
             case "stop_requested":
                 return say("console/stop-now" if event.get("now") else "console/stop")
-            case "warning":
+            case "warning" | "finding":
                 return say(event["code"], **event.get("facts", {}))
         return ""
 
@@ -283,7 +283,7 @@ def _event_lines(event: dict[str, Any]) -> list[str]:
             return [say("run/restart", rank="n/a" if event["rank"] is None else event["rank"], text=event["text"])]
         case "stop_requested":
             return [say("run/stop-now" if event.get("now") else "run/stop")]
-        case "warning":
+        case "warning" | "finding":
             return [say(event["code"], **event.get("facts", {}))]
     return []
 
