@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -123,7 +124,7 @@ def test_merged_stretches_are_even_in_time_however_often_they_are_thinned():
     readings = [{"t": float(t), "n": 1, "host": {"cpu": float(t)}} for t in range(1000)]
     for _ in range(4):
         readings = thin_readings(readings, 50, 0.0)
-    gaps = [b["t"] - a["t"] for a, b in zip(readings, readings[1:], strict=False)]
+    gaps = [b["t"] - a["t"] for a, b in itertools.pairwise(readings)]
     assert len(readings) == 50 and max(gaps) <= 2 * min(gaps)
     assert sum(one["n"] for one in readings) == 1000
 
