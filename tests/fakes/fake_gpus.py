@@ -19,7 +19,7 @@ class FakeNvml:
 
     def __getattr__(self, name: str) -> Any:
         """Hand out constants and the error of the real library; a question it does not know is not supported."""
-        if name.startswith("nvmlDevice") or name.startswith("nvmlGpm") or name.startswith("nvmlEvent"):
+        if name.startswith(("nvmlDevice", "nvmlGpm", "nvmlEvent")):
             if name == "nvmlEventTypeXidCriticalError":
                 return pynvml.nvmlEventTypeXidCriticalError
             return self._refuse

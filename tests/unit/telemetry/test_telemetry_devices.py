@@ -12,9 +12,9 @@ import time
 from pathlib import Path
 
 import pytest
+
 from fakes.fake_gpus import FakeNvml
 from fakes.machines import FakeGpuDriver, busy, gpu, lost
-
 from headway.machine import GpuReading
 from headway.telemetry import DeviceLog, RunDir, read_devices, tail_devices
 from headway.telemetry.device_findings import DeviceFindings
