@@ -163,7 +163,8 @@ def test_an_ended_run_leaves_no_daemon_no_lease_and_no_temporary_file(tmp_path):
     run = make_run(tmp_path, steps=30, step_s=0.02, faults=[fault("start_children", rank=1, step=2)])
     launch = finish(run)
     assert launch.process.returncode == 0
-    assert {path.name for path in run.root.iterdir()} == {
+    # A run this short may be over before its devices were read once.
+    assert {path.name for path in run.root.iterdir()} - {"devices.jsonl"} == {
         "checkpoints", "daemon-1.pid", "events.jsonl", "job.json", "log", "ranks", "worker-1.pid"
     }  # fmt: skip
 
