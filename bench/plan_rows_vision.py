@@ -6,13 +6,13 @@ import re
 from dataclasses import replace
 
 from headway.planner.memory import weigh_decoder
-from headway.planner.models.convnet import Tape, weigh_convnet
+from headway.planner.models.convnet import Map, NoFormulaError, Tape, weigh_convnet
 from headway.planner.models.known import find_vit, vit
 from headway.planner.models.vision import ResNet, add_ssd
+from headway.planner.models.vision.detectors import view_of, walk_detector
+from headway.planner.models.vision.segmenters import classes_of, walk_segmenter
 from headway.planner.step import Work
 from plan_rows import InexpressibleError, Question, Row
-from plan_rows_detect import alter_detector, walk_detector
-from plan_rows_segment import alter_segmenter, walk_segmenter
 from plan_rows_timm import walk_timm
 
 
@@ -36,12 +36,67 @@ def ask_vision(row: Row) -> Question:
         question = _weigh(row, tape, work, "classifier")
         return question if timed else replace(question, tape=None)
     if row["family"] == "vision-detection":
-        walk_detector(row, tape)
-        return _weigh(row, tape, alter_detector(row, work), "detector")
+        _walk_detector(row, tape)
+        return _weigh(row, tape, _alter_detector(row, work), "detector")
     if row["family"] == "vision-segmentation":
-        walk_segmenter(row, tape)
-        return _weigh(row, tape, alter_segmenter(row, work), "segmenter")
+        _walk_segmenter(row, tape)
+        adam = _ADAM_SEGMENTERS.search(str(row.get("config") or ""))
+        return _weigh(row, tape, replace(work, state_bytes=8 if adam else work.state_bytes), "segmenter")
     raise InexpressibleError(f"no formula for {row['model']}")
+
+
+_SINGLE = re.compile(r"pvtv2-b[45]_|_cityscapes\.py")
+"""Configs that train on one image a GPU, whatever their name leaves out."""
+_ADAM_DETECTORS = re.compile(r"swin|pvt|convnext|former|^detr_")
+_ADAM_SEGMENTERS = re.compile(r"^(swin|vit|segformer|convnext|beit|mae|twins|fpn_poolformer|mask2former)|adamw")
+"""Configs whose schedule uses AdamW, whatever the row says."""
+
+
+def _config_of(row: Row) -> str:
+    """Return the config's name; a row without one is named by its folder and backbone."""
+    if row.get("config"):
+        return str(row["config"])
+    found = re.match(r"(\w+) ([RX])-(\d+)", row["model"])
+    return f"{found[1]}_{found[2].lower()}{found[3]}_fpn" if found else ""
+
+
+def _alter_detector(row: Row, work: Work) -> Work:
+    """Return the work as the config's base files have it."""
+    config = _config_of(row)
+    return replace(
+        work,
+        micro_batch=1 if _SINGLE.search(config) else work.micro_batch,
+        state_bytes=8 if _ADAM_DETECTORS.search(config) else work.state_bytes,
+        average_bytes=4 if config.startswith("yolox") else 0,
+    )
+
+
+def _walk_detector(row: Row, tape: Tape) -> None:
+    config = _config_of(row)
+    view = view_of(config, caffe="caffe" in str(row.get("notes") or ""))
+    if config.startswith("yolox_tiny"):
+        view = replace(view, height=640)  # the others go up to 800
+    try:
+        walk_detector(config, tape, view)
+    except NoFormulaError as err:
+        raise InexpressibleError(str(err)) from err
+
+
+def _walk_segmenter(row: Row, tape: Tape) -> None:
+    config = str(row.get("config", "")).replace("ddeeplab", "deeplab")  # one file is misspelt
+    classes = classes_of(config)
+    if classes is None:
+        raise InexpressibleError("data set, and so the number of classes, not known")
+    # The file's own name is the better witness of its crop.
+    named = re.search(r"(\d+)x(\d+)\.py$|_(\d+)x(\d+)-", config)
+    text = " ".join(filter(None, named.groups())) if named else str(row.get("image_size", ""))
+    sides = [int(side) for side in re.findall(r"\d+", text)]
+    if not sides:
+        raise InexpressibleError("image size not stated")
+    try:
+        walk_segmenter(config, tape, Map(3, sides[0], sides[-1]), classes)
+    except NoFormulaError as err:
+        raise InexpressibleError(str(err)) from err
 
 
 def _is_half(row: Row) -> bool:

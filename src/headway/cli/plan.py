@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import click
@@ -135,11 +136,17 @@ def _plan_model(name: str, words: Sequence[str], *, record: Path | None, wanted:
         else:
             show_names(list_models(), make_console())
         return
-    model = find_named(name)
-    settings = read_settings(words, model)
     machine = find_machine(Path(), record=record, wanted=wanted)
     if wanted is not None:
         machine = replace(machine, gpus=wished_devices(wanted))
+    try:
+        model = find_named(name)
+    except UsageError as unknown:
+        if unknown.code == "plan/model-unread":
+            raise
+        _plan_library(name, words, machine, unknown, as_json=as_json)
+        return
+    settings = read_settings(words, model)
     old = next((gpu for gpu in machine.gpus if has_bf16(gpu) is False), None)
     if old is not None and not any(word.removeprefix("--").startswith("precision=") for word in words):
         settings = replace(settings, precision="fp16")
@@ -156,6 +163,23 @@ def _plan_model(name: str, words: Sequence[str], *, record: Path | None, wanted:
         show_model(found, machine, make_console())
     if found.verdict == "will-not-fit":
         raise refuse_model(found, machine)
+
+
+def _plan_library(
+    name: str, words: Sequence[str], machine: MachineReport, unknown: UsageError, *, as_json: bool
+) -> None:
+    """Print the trace of a model that only the ranks' transformers or timm knows; refuse what does not fit."""
+    from headway.planner.library_trace import foresee_library  # starts a child, only where no formula will do
+
+    tell = partial(click.echo, say("plan/model-tracing", name=name), err=True)
+    found = foresee_library(name, words, machine, unknown, tell)
+    if as_json:
+        echo_json(found.to_json(), indent=2)
+    else:
+        show_script(found, make_console())
+        show_script_variants(found, make_console())
+    if found.verdict == "will-not-fit":
+        raise refuse_script(found)
 
 
 def _with_fp16(name: str, words: Sequence[str], record: Path | None, wanted: str | None) -> str:

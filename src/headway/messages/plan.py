@@ -93,8 +93,18 @@ TEXTS: dict[str, Text] = {
     "plan/model-unknown": Text(
         en="no shape is known of a model called {name}",
         zh="没有名为 {name} 的模型的结构数据",
-        en_hint="near it: {near}; or give the config.json of a Llama-like Hugging Face model: --model path/config.json",
-        zh_hint="相近的名字：{near}；也可以给出 Hugging Face 上 Llama 类模型的 config.json：--model 路径/config.json",
+        en_hint="near it: {near}; or give a Hugging Face config.json: --model path/config.json",
+        zh_hint="相近的名字：{near}；也可以给出 Hugging Face 模型的 config.json：--model 路径/config.json",
+    ),
+    "plan/model-tracing": Text(
+        en="no formula for {name}: asking the installed transformers or timm for a trace",
+        zh="没有 {name} 的公式：用已安装的 transformers 或 timm 追踪",
+    ),
+    "plan/model-untraced": Text(
+        en="{name} cannot be traced: {why}",
+        zh="无法追踪 {name}：{why}",
+        en_hint="trace a script of your own that trains it: headway plan --script train.py",
+        zh_hint="追踪你自己的训练脚本：headway plan --script train.py",
     ),
     "plan/model-unread": Text(
         en="{path} could not be read: {why}",
@@ -456,7 +466,8 @@ TEXTS: dict[str, Text] = {
         "With --script, a PyTorch script of your own is run up to its second step, without a\n"
         "GPU and without values; what it would save or overwrite stays as it is.\n\n"
         "With --model, a public model is planned by its published shape (or its config.json):\n"
-        "Llama, Qwen, Mistral, Gemma, GPT-2, ViT, ResNet, ConvNeXt, Swin, EfficientNet and others.\n\n"
+        "Llama, Qwen, Mistral, Gemma, GPT-2, ViT, ResNet, Swin, Mask R-CNN, SegFormer and others (--model list).\n"
+        "What no formula knows is built by the installed transformers or timm and traced.\n\n"
         "Example:\n  headway plan nanochat batch.per_device=4 parallel.cpus=1\n  headway plan run.yaml --json\n"
         "  headway plan --script 'train.py --batch 8' --on 2x4090\n"
         "  headway plan --model llama-3.1-8b method=lora seq=4096 --on 1x4090",
@@ -466,7 +477,8 @@ TEXTS: dict[str, Text] = {
         "--script 会在没有 GPU、没有数值的情况下把你自己的 PyTorch 脚本运行到第二次优化器更新；\n"
         "它本来会保存或覆盖的文件保持不变。\n\n"
         "--model 按公布的结构（或 config.json）规划公开的模型：\n"
-        "Llama、Qwen、Mistral、Gemma、GPT-2、ViT、ResNet、ConvNeXt、Swin、EfficientNet 等。\n\n"
+        "Llama、Qwen、Mistral、Gemma、GPT-2、ViT、ResNet、Swin、Mask R-CNN、SegFormer 等（--model list）。\n"
+        "没有公式的模型由已安装的 transformers 或 timm 构建并追踪。\n\n"
         "示例：\n  headway plan nanochat batch.per_device=4 parallel.cpus=1\n  headway plan run.yaml --json\n"
         "  headway plan --script 'train.py --batch 8' --on 2x4090\n"
         "  headway plan --model llama-3.1-8b method=lora seq=4096 --on 1x4090",

@@ -26,6 +26,10 @@ _NARROW, _SMALL = 128, 256
 """Channels and places below which that scratch is not taken (calibrated on UNet): direct algorithms win there."""
 
 
+class NoFormulaError(LookupError):
+    """No formula is known for a network, or for a part of it."""
+
+
 @dataclass(slots=True, eq=False)
 class Map:
     """A tensor of one image on its way through the network."""

@@ -12,13 +12,15 @@ from headway.planner.models.public.model import (
     list_words,
     other_ways,
     read_settings,
+    read_words,
 )
-from headway.planner.models.public.step import BITSANDBYTES, NF4
+from headway.planner.models.public.step import BITSANDBYTES, NF4, Settings
 
 __all__ = [
     "BITSANDBYTES",
     "NF4",
     "NamedForecast",
+    "Settings",
     "find_named",
     "foresee_named",
     "largest_batch",
@@ -26,4 +28,5 @@ __all__ = [
     "list_words",
     "other_ways",
     "read_settings",
+    "read_words",
 ]

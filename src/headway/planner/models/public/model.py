@@ -21,7 +21,8 @@ from headway.planner.models.convnet import Tape, weigh_convnet
 from headway.planner.models.decoder import Decoder
 from headway.planner.models.known import DECODERS, VITS, find_decoder, find_vit, most_positions, read_shape
 from headway.planner.models.public.step import Settings, describe_step, weigh_outside
-from headway.planner.models.vision import EXAMPLES, walk_classifier
+from headway.planner.models.vision.names import EXAMPLES
+from headway.planner.models.vision.networks import DETECTORS, SEGMENTERS, Network, find_network
 from headway.planner.roofline import SpeedForecast, number_of, time_convnet, time_decoder
 
 _LANGUAGE = ("seq", "method", "rank", "targets", "frozen", "tensor", "loss", "lengths", "stack")
@@ -41,6 +42,8 @@ class NamedModel:
     shape: Decoder | None = None
     patch: int | None = None
     """Side of a patch, of a vision transformer."""
+    network: Network | None = None
+    """A vision network that a tape walks."""
 
     @property
     def is_vision(self) -> bool:
@@ -137,8 +140,8 @@ def find_named(name: str) -> NamedModel:
     plain = name.lower()
     if (found := find_vit(plain)) is not None:
         return NamedModel(name=name, shape=found[0], patch=found[1])
-    if walk_classifier(plain, Tape(), 224, 224) is not None:
-        return NamedModel(name=plain)
+    if (network := find_network(plain)) is not None:
+        return NamedModel(name=plain, network=network)
     raise UsageError("plan/model-unknown", name=name, near=", ".join(_near(plain)))
 
 
@@ -149,6 +152,8 @@ def list_models() -> dict[str, list[str]]:
         families.setdefault(_family(name), []).append(name)
     families["vit"] = list(VITS)
     families["image"] = list(EXAMPLES)
+    families["detector"] = list(DETECTORS)
+    families["segmenter"] = list(SEGMENTERS)
     return families
 
 
@@ -164,7 +169,9 @@ def _near(plain: str) -> list[str]:
     for family, names in families.items():
         if wanted == family:
             return difflib.get_close_matches(plain[:80], names, n=4, cutoff=0.0)
-    near = difflib.get_close_matches(plain[:80], [*DECODERS, *VITS, *EXAMPLES], n=4, cutoff=0.5)
+    near = difflib.get_close_matches(
+        plain[:80], [*DECODERS, *VITS, *EXAMPLES, *DETECTORS, *SEGMENTERS], n=4, cutoff=0.5
+    )
     return near or ["llama-3.1-8b", "bert-base", VITS[0], EXAMPLES[0]]
 
 
@@ -186,8 +193,24 @@ def read_settings(words: Sequence[str], model: NamedModel) -> Settings:
     Raises:
         UsageError: a key that has no meaning for this model, or a value that is none of its own.
     """
-    hints, foreign = get_type_hints(Settings), _foreign(model)
-    allowed = [one.name for one in fields(Settings) if one.name not in foreign]
+    foreign = _foreign(model)
+    given = read_words(words, [one.name for one in fields(Settings) if one.name not in foreign])
+    if not model.is_vision and model.positions is not None:
+        given.setdefault("seq", min(Settings().seq, model.positions))
+    if model.patch is not None and "image" not in given and (found := find_vit(model.name.lower())):
+        given["image"] = found[2]
+    if model.network is not None:
+        given = {"image": model.network.image, "classes": model.network.classes, **given}
+    return Settings(**given)
+
+
+def read_words(words: Sequence[str], allowed: Sequence[str]) -> dict[str, Any]:
+    """Return the values of `key=value` words. Any: of a setting's own type.
+
+    Raises:
+        UsageError: a key that is not allowed, or a value that is none of its own.
+    """
+    hints = get_type_hints(Settings)
     given: dict[str, Any] = {}
     for word in words:
         key, is_pair, value = word.removeprefix("--").partition("=")
@@ -208,16 +231,13 @@ def read_settings(words: Sequence[str], model: NamedModel) -> Settings:
             if value not in get_args(hints[key]):
                 raise UsageError("plan/model-odd-value", key=key, value=value, choices=", ".join(get_args(hints[key])))
             given[key] = value
-    if not model.is_vision and model.positions is not None:
-        given.setdefault("seq", min(Settings().seq, model.positions))
-    if model.patch is not None and "image" not in given and (found := find_vit(model.name.lower())):
-        given["image"] = found[2]
-    return Settings(**given)
+    return given
 
 
 def _foreign(model: NamedModel) -> set[str]:
     """Return the settings that have no meaning for a model."""
-    return {*(_LANGUAGE if model.is_vision else ("image",)), *(_BLOCKS if model.shape is None else ())}
+    no_head = () if model.network and model.network.kind != "classifier" else ("classes",)
+    return {*(_LANGUAGE if model.is_vision else ("image",)), *(_BLOCKS if model.shape is None else ()), *no_head}
 
 
 def list_words(found: NamedForecast) -> list[str]:
@@ -249,7 +269,8 @@ def foresee_named(model: NamedModel, settings: Settings, machine: MachineReport)
     speed = None
     if shape is None:
         tape = Tape(wide=1.0 if number == "fp32" else 2.0, softmax=1.0)
-        timed = walk_classifier(model.name, tape, settings.image, settings.image)
+        assert model.network is not None
+        timed = model.network.walk(tape, settings.image, settings.classes)
         params = trained = round(tape.params)
         memory = weigh_convnet(tape, work, ranks=ranks)
         if card is not None and timed:

@@ -44,7 +44,9 @@ class Settings:
     seq: int = 2048
     """Tokens of a sample."""
     image: int = 224
-    """Side of an image in pixels."""
+    """Side of an image in pixels, or the shorter one."""
+    classes: int = 0
+    """Classes of a detector or segmenter."""
     precision: Literal["bf16", "fp16", "bf16-pure", "fp8", "fp32"] = "bf16"
     """16 bits by autocast over fp32 weights, everything in bf16, bf16 with products in 8 bits, or all in fp32."""
     optimizer: Literal["adamw", "adamw-fused", "adamw-8bit", "lion", "sgd", "adafactor"] = "adamw"

@@ -1,11 +1,11 @@
-"""Detectors of mmdetection as questions: what the names of its configs say."""
+"""Detectors by the names of mmdetection's configs: `mask-rcnn_r50_fpn`, `retinanet_r101`, `yolox_s`."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from headway.planner.models.convnet import Map, Norm, Tape
+from headway.planner.models.convnet import Map, NoFormulaError, Norm, Tape
 from headway.planner.models.vision import detect as parts
 from headway.planner.models.vision.darknet import YOLOX, add_yolo_v3, walk_darknet
 from headway.planner.models.vision.hrnet import HRNet
@@ -14,8 +14,6 @@ from headway.planner.models.vision.regnet import REGNETX
 from headway.planner.models.vision.resnet import ResNet
 from headway.planner.models.vision.segment import summed
 from headway.planner.models.vision.transformer import CONVNEXT, PVT, SWIN
-from headway.planner.step import Work
-from plan_rows import InexpressibleError, Row
 
 TWO_STAGE = re.compile(
     r"^(cascade-mask-rcnn|cascade-rcnn|mask-rcnn|faster-rcnn|rpn|fast-rcnn|htc|ms-rcnn|dynamic-rcnn|ga-rpn|ga-faster-rcnn"
@@ -60,6 +58,8 @@ SIZES = {
     "cityscapes": (1024, 2048),
     "voc0712": (608, 1024),
     "youtubevis": (384, 640),
+    "mask2former": (1024, 1024),
+    **{f"-{side}-": (side, side) for side in (320, 416, 608)},
     "ms-crop": (1248, 1248),  # crops change the ratio after images were grouped by it
 }
 """Padded images of configs that are not 1333x800."""
@@ -69,74 +69,56 @@ MOST = {"voc0712": 56, "youtubevis": 10}
 """Most boxes of an image of a data set that is not COCO."""
 
 
-SINGLE = re.compile(r"pvtv2-b[45]_|_cityscapes\.py")
-"""Configs that train on one image a GPU, whatever their name leaves out."""
-ADAM = re.compile(r"swin|pvt|convnext|former|^detr_")
-"""Configs whose schedule uses AdamW, whatever the row says."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What a detector is trained on."""
+
+    height: int
+    width: int
+    classes: int
+    boxes: int
+    """Most boxes of an image."""
+    caffe: bool = False
+    """The backbone's blocks take their stride in the first convolution."""
 
 
-def config_of(row: Row) -> str:
-    """Return the config's name; a row without one is named by its folder and backbone."""
-    if row.get("config"):
-        return str(row["config"])
-    found = re.match(r"(\w+) ([RX])-(\d+)", row["model"])
-    return f"{found[1]}_{found[2].lower()}{found[3]}_fpn" if found else ""
-
-
-def alter_detector(row: Row, work: Work) -> Work:
-    """Return the work as the config's base files have it."""
-    config = config_of(row)
-    return replace(
-        work,
-        micro_batch=1 if SINGLE.search(config) else work.micro_batch,
-        state_bytes=8 if ADAM.search(config) else work.state_bytes,
-        average_bytes=4 if config.startswith("yolox") else 0,
+def view_of(config: str, *, caffe: bool = False) -> View:
+    """Return what a config says of its images: COCO's, 1333x800, unless its name says otherwise."""
+    height, width = next((sides for word, sides in SIZES.items() if word in config), (800, 1344))
+    return View(
+        height=height,
+        width=width,
+        classes=next((number for word, number in CLASSES.items() if word in config), 80),
+        boxes=next((number for word, number in MOST.items() if word in config), parts.BOXES),
+        caffe=caffe or "caffe" in config,
     )
 
 
-def size_of(config: str) -> tuple[int, int]:
-    """Return height and width of the padded images a config trains on; 1333x800 unless its name says otherwise."""
-    return next((sides for word, sides in SIZES.items() if word in config), (800, 1344))
-
-
-def boxes_of(config: str) -> int:
-    """Return the most boxes of an image of the config's data set."""
-    return next((number for word, number in MOST.items() if word in config), parts.BOXES)
-
-
-def walk_detector(row: Row, tape: Tape) -> None:
-    """Walk the row's network, or raise `InexpressibleError`."""
-    config, notes = config_of(row), str(row.get("notes") or "")
+def walk_detector(config: str, tape: Tape, view: View) -> None:
+    """Walk the network of a config's name, or raise `NoFormulaError`."""
     for word, why in UNKNOWN.items():
         if word in config:
-            raise InexpressibleError(why)
-    if found := re.match(r"yolov3_d53_.*?-(320|416|608)-", config):
-        side = int(found[1])
-        return add_yolo_v3(tape, walk_darknet(tape, side, side))
+            raise NoFormulaError(why)
+    if re.match(r"yolov3_d53_.*?-(320|416|608)-", config):
+        return add_yolo_v3(tape, walk_darknet(tape, view.height, view.height))
     if found := re.match(r"yolox_(tiny|s|m|l|x)_", config):
-        side = 640 if found[1] == "tiny" else 800  # the largest of its random sizes
-        return YOLOX[found[1]].walk(tape, side, side)
+        return YOLOX[found[1]].walk(tape, view.height, view.height)
     if config.startswith("ssd"):
-        raise InexpressibleError("cuDNN searches its fastest algorithm, whatever scratch that takes")
+        raise NoFormulaError("cuDNN searches its fastest algorithm, whatever scratch that takes")
     if config.startswith("mask2former_") and "youtubevis" not in config:
-        outs = _backbone(config, tape, 1024, 1024, caffe=False, frozen=0)
-        return add_mask_queries(tape, outs, Map(3, 1024, 1024), objects=parts.BOXES)
+        outs = _backbone(config, tape, replace(view, caffe=False), frozen=0)
+        return add_mask_queries(tape, outs, Map(3, view.height, view.width), objects=view.boxes)
     if two := TWO_STAGE.match(config):
-        return _regions(config, notes, tape, two[1])
+        return _regions(config, tape, two[1], view)
     dense = next((name for name in DENSE if config.startswith(name)), None)
     if dense is None:
-        raise InexpressibleError(f"no formula for the head of {config.split('_')[0] or row['model']}")
-    return _dense(config, notes, tape, dense)
+        raise NoFormulaError(f"no formula for the head of {config.split('_')[0]}")
+    return _dense(config, tape, dense, view)
 
 
-def _is_caffe(config: str, notes: str) -> bool:
-    return "caffe" in config or "caffe" in notes
-
-
-def _dense(config: str, notes: str, tape: Tape, name: str) -> None:
+def _dense(config: str, tape: Tape, name: str, view: View) -> None:
     """Walk a one-stage detector."""
-    height, width = size_of(config)
-    outs = _backbone(config, tape, height, width, caffe=_is_caffe(config, notes))
+    outs = _backbone(config, tape, view)
     if "hrnet" in config:
         pyramid = parts.add_wide_pyramid(tape, outs, stride=2)
     else:
@@ -145,7 +127,7 @@ def _dense(config: str, notes: str, tape: Tape, name: str) -> None:
     if name.startswith("libra"):
         pyramid = parts.balance(tape, pyramid)
     if name == "tood":
-        return parts.add_task_aligned(tape, pyramid, boxes=boxes_of(config))
+        return parts.add_task_aligned(tape, pyramid, boxes=view.boxes)
     return parts.add_dense(
         tape,
         pyramid,
@@ -157,20 +139,19 @@ def _dense(config: str, notes: str, tape: Tape, name: str) -> None:
         aligned="align" in config,
         pair=(31 if "center" in config else 13) if name == "fcos" else 8,  # areas, sides, targets; boxes round centres
         losses=LOSSES.get(name, 3.0 if "ghm" in config else 1.0),
-        classes=next((number for word, number in CLASSES.items() if word in config), 80),
-        boxes=boxes_of(config),
+        classes=view.classes,
+        boxes=view.boxes,
     )
 
 
-def _regions(config: str, notes: str, tape: Tape, name: str) -> None:
+def _regions(config: str, tape: Tape, name: str, view: View) -> None:
     """Walk a detector that samples regions."""
-    height, width = size_of(config)
-    image, boxes = Map(3, height, width), boxes_of(config)
+    image, boxes = Map(3, view.height, view.width), view.boxes
     norm: Norm = "group" if re.search(r"gn-all|gn-ws-all", config) else "none"
     tape.standardised = "gn-ws" in config
     for _ in range(2 if name == "masktrack-rcnn" else 1):  # a frame, and the one it is followed from
         tape.params = tape.trained = 0.0
-        outs = _backbone(config, tape, height, width, caffe=_is_caffe(config, notes))
+        outs = _backbone(config, tape, view)
         pyramid = parts.add_wide_pyramid(tape, outs) if "hrnet" in config else parts.add_pyramid(tape, outs, norm=norm)
     if "pafpn" in config:
         pyramid = parts.add_bottom_up(tape, pyramid)
@@ -183,7 +164,7 @@ def _regions(config: str, notes: str, tape: Tape, name: str) -> None:
         parts.add_semantic(tape, pyramid)
     head_norm: Norm = norm if norm != "none" else "batch" if "syncbn-backbone+head" in config else "none"
     convs = 4 if head_norm != "none" or "4conv1fc" in config else 0
-    classes = next((number for word, number in CLASSES.items() if word in config), 80)
+    classes = view.classes
     for stage in range(3 if name.startswith("cascade") or name == "htc" else 1):
         parts.add_boxes(tape, convs=convs, norm=head_norm, classes=classes)
         if name == "point-rend":
@@ -202,8 +183,9 @@ def _regions(config: str, notes: str, tape: Tape, name: str) -> None:
         tape.hold(tape.softmax * logits.size)
 
 
-def _backbone(config: str, tape: Tape, height: int, width: int, *, caffe: bool, frozen: int = 1) -> list[Map]:
+def _backbone(config: str, tape: Tape, view: View, *, frozen: int = 1) -> list[Map]:
     """Walk the backbone a config names."""
+    height, width = view.height, view.width
     if found := re.search(r"hrnetv2p-w(\d+)", config):
         return HRNet(width=int(found[1])).walk(tape, height, width)
     if found := re.search(r"regnetx-([\d.]+[GM]F)", config):
@@ -221,7 +203,7 @@ def _backbone(config: str, tape: Tape, height: int, width: int, *, caffe: bool, 
         return net.walk(tape, height, width)
     found = re.search(r"_([rxs])(\d+)(?:[-_](\d+)x(\d+)d)?", config)
     if found is None or int(found[2]) not in (18, 34, 50, 101, 152):
-        raise InexpressibleError(f"no formula for the backbone of {config}")
+        raise NoFormulaError(f"no formula for the backbone of {config}")
     groups, of_group = (int(found[3]), int(found[4])) if found[3] else (1, 64)
     if found[1] == "x" and not found[3]:  # unnamed: the usual one of its folder
         groups, of_group = (32, 4) if config.startswith("reppoints") else (64, 4)
@@ -230,7 +212,7 @@ def _backbone(config: str, tape: Tape, height: int, width: int, *, caffe: bool, 
         groups=groups,
         group_width=of_group,
         frozen=frozen,
-        stride_first=caffe,
+        stride_first=view.caffe,
         norm="group" if "gn-all" in config or "gn-ws-all" in config else "batch",
         deform=2 if re.search(r"dconv|-dcn", config) else 0,
         masked="mdconv" in config,

@@ -1,4 +1,4 @@
-"""Segmenters of mmsegmentation as questions: what the names of its configs say."""
+"""Segmenters by the names of mmsegmentation's configs: `pspnet_r50-d8`, `upernet_swin-tiny`, `segformer_mit-b0`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from headway.planner.models.convnet import Map, Tape, concat, fresh
+from headway.planner.models.convnet import Map, NoFormulaError, Tape, concat, fresh
 from headway.planner.models.vision import segment as heads
 from headway.planner.models.vision.detect import add_pyramid
 from headway.planner.models.vision.hrnet import HRNet, walk_unet
@@ -14,8 +14,6 @@ from headway.planner.models.vision.mobile import walk_mobile_v2, walk_mobile_v3
 from headway.planner.models.vision.query import add_mask_queries
 from headway.planner.models.vision.resnet import ResNet
 from headway.planner.models.vision.transformer import CONVNEXT, MIT, POOLFORMER, PVT, SWIN, TWINS, VITS, look, perceive
-from headway.planner.step import Work
-from plan_rows import InexpressibleError, Row
 
 CLASSES = {
     "ade20k": 150,
@@ -37,14 +35,6 @@ CLASSES = {
 }
 """Classes of a data set, by how configs name it."""
 STRIDES = {"8": (1, 2, 1, 1), "16": (1, 2, 2, 1), "32": (1, 2, 2, 2)}
-ADAM = re.compile(r"^(swin|vit|segformer|convnext|beit|mae|twins|fpn_poolformer|mask2former)|adamw")
-"""Configs whose schedule uses AdamW, whatever the row says."""
-
-
-def alter_segmenter(row: Row, work: Work) -> Work:
-    """Return the work as the config's base files have it."""
-    adam = ADAM.search(str(row.get("config") or ""))
-    return replace(work, state_bytes=8 if adam else work.state_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,33 +105,23 @@ HEADS: dict[str, Callable[[Scene], Map]] = {
 """Heads that a convolution network's stages go into, by how configs name them."""
 
 
-def crop_of(row: Row) -> tuple[int, int]:
-    """Return height and width of a crop: the file's own name is the better witness."""
-    named = re.search(r"(\d+)x(\d+)\.py$|_(\d+)x(\d+)-", str(row.get("config", "")))
-    text = " ".join(filter(None, named.groups())) if named else str(row.get("image_size", ""))
-    sides = [int(side) for side in re.findall(r"\d+", text)]
-    if not sides:
-        raise InexpressibleError("image size not stated")
-    return sides[0], sides[-1]
+def classes_of(config: str) -> int | None:
+    """Return the classes of the data set a config names."""
+    return next((number for name, number in CLASSES.items() if name in config), None)
 
 
-def walk_segmenter(row: Row, tape: Tape) -> None:
-    """Walk the row's network, or raise `InexpressibleError`."""
-    config = str(row.get("config", "")).replace("ddeeplab", "deeplab")  # one file is misspelt
-    classes = next((number for name, number in CLASSES.items() if name in config), None)
-    if classes is None:
-        raise InexpressibleError("data set, and so the number of classes, not known")
-    height, width = crop_of(row)
-    image = Map(3, height, width)
+def walk_segmenter(config: str, tape: Tape, image: Map, classes: int) -> None:
+    """Walk the network of a config's name, or raise `NoFormulaError`."""
     words = config.split("_")
+    scene = Scene(tape=tape, outs=[], classes=classes, image=image)
     if words[0] == "mask2former":
-        return _queried(Scene(tape=tape, outs=[], classes=classes, image=image), config)
+        return _queried(scene, config)
     if words[0] in ("maskformer", "san", "dpt"):
-        raise InexpressibleError(f"no formula for the head of {words[0]}")
+        raise NoFormulaError(f"no formula for the head of {words[0]}")
     for pattern, walk in BACKBONES:
         if found := re.search(pattern, config):
-            return walk(Scene(tape=tape, outs=[], classes=classes, image=image), words, found)
-    raise InexpressibleError(f"no formula for {words[0] or row['model']}")
+            return walk(scene, words, found)
+    raise NoFormulaError(f"no formula for {words[0]}")
 
 
 def _queried(scene: Scene, config: str) -> None:
@@ -158,7 +138,7 @@ def _queried(scene: Scene, config: str) -> None:
 def _head(words: list[str]) -> Callable[[Scene], Map]:
     head = next((HEADS[word] for word in words if word in HEADS), None)
     if head is None:
-        raise InexpressibleError(f"no formula for the head of {words[0]}")
+        raise NoFormulaError(f"no formula for the head of {words[0]}")
     return head
 
 
@@ -167,9 +147,9 @@ def _resnet(scene: Scene, words: list[str], found: re.Match[str]) -> None:
     kind, depth, plain, stride = found[1], int(found[2]), bool(found[3]), found[4] or "32"
     name, tape = words[0], scene.tape
     if name in ("emanet", "eemanet"):
-        raise InexpressibleError("its figures contradict each other: ResNet-101 takes hardly more than ResNet-50")
+        raise NoFormulaError("its figures contradict each other: ResNet-101 takes hardly more than ResNet-50")
     if name == "icnet":
-        raise InexpressibleError(f"no formula for the head of {name}")
+        raise NoFormulaError(f"no formula for the head of {name}")
     net = ResNet(depth=depth, strides=STRIDES[stride], stem=() if plain or name == "bisenetv1" else (32, 32, 64))
     if kind == "s":
         net = replace(net, stem=(64, 64, 128), splits=2, avg_down=True)
@@ -283,7 +263,7 @@ def _plain(scene: Scene, words: list[str], found: re.Match[str]) -> None:
     """A plain transformer under UPerNet, SETR's heads or Segmenter's."""
     net, tape, name = VITS[found[1][0]], scene.tape, words[0]
     if name.startswith(("dpt", "san")):
-        raise InexpressibleError(f"no formula for the head of {name}")
+        raise NoFormulaError(f"no formula for the head of {name}")
     if name.startswith("setr"):
         ends: tuple[int, ...] = (9, 14, 19, 23)
     elif name.startswith("segmenter"):
