@@ -9,6 +9,7 @@ Nothing is fetched: a name is one of timm's, a folder or `config.json`, or in th
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.util
 import json
 import os
@@ -32,8 +33,7 @@ class UnknownModelError(LookupError):
 def build(name: str, settings: Mapping[str, Any]) -> Step:
     """Return the model of a name and the loss of one made-up batch of it."""
     if importlib.util.find_spec("timm") is not None:
-        import timm
-
+        timm = importlib.import_module("timm")
         if timm.is_model(name):
             return _build_timm(timm, name, settings)
     if importlib.util.find_spec("transformers") is not None:
@@ -53,8 +53,7 @@ def _build_timm(timm: Any, name: str, settings: Mapping[str, Any]) -> Step:
 
 
 def _build_transformers(name: str, settings: Mapping[str, Any]) -> Step:
-    import transformers
-
+    transformers = importlib.import_module("transformers")
     place = Path(name).parent if name.endswith(".json") else name
     try:
         config = transformers.AutoConfig.from_pretrained(place, local_files_only=True)
