@@ -205,6 +205,10 @@ class LaunchConfig(Section):
     on_hang: Literal["wait", "restart", "stop"] = "wait"
     """What to do about a rank that a signal has stopped: tell and wait, restart all ranks from the last checkpoint, or
     stop the run."""
+    on_oom: Literal["shrink", "always", "stop"] = "shrink"
+    """What to do when memory runs out: `shrink` continues with a smaller micro-batch and more gradient accumulation
+    (the same total batch) where that is proven not to change the training, `always` continues in any case, `stop` ends
+    the run."""
 
 
 class EnvConfig(Section):

@@ -15,6 +15,7 @@ from torch.utils.checkpoint import checkpoint
 
 from headway.checkpoint.torch_state import Saver
 from headway.config import RunConfig
+from headway.engine import neutral
 from headway.engine.ema import Ema
 from headway.engine.loop import train
 from headway.engine.meter import ENDED, Meter
@@ -40,6 +41,8 @@ def main(job: dict[str, Any]) -> int:
     run: Run | None = None
     try:
         run = prepare(job, reporter)
+        if run.shrunk is not None and run.shrunk["attempt"] == job["attempt"]:
+            neutral.prove(run, before=run.shrunk["before"], is_agreed=run.shrunk["is_agreed"])
         _say_started(run, job)
         state = train(run)
         run.meter.say(ENDED)
@@ -110,6 +113,7 @@ def prepare(job: dict[str, Any], reporter: Reporter, plan: Plan | None = None) -
         reporter=reporter,
         is_stop_wanted=is_stop_wanted,
         save_asked_at=save_asked_at,
+        shrunk=stored.get("shrunk"),
     )
     for path, why in resume(run):
         reporter.event({"kind": "checkpoint_skipped", "path": str(path), "why": why})

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -57,6 +58,8 @@ class Run:
     is_stop_wanted: Callable[[], bool]
     save_asked_at: Callable[[], float]
     """When a checkpoint was last asked for from outside, on the monotonic clock; 0: never."""
+    shrunk: Mapping[str, Any] | None = None
+    """After an attempt that was out of memory: what its ranks prove before they train (`launch.job.Training`)."""
     progress: Progress = field(default_factory=Progress)
     kept_buffers: list[Tensor] = field(default_factory=list)
     """The buffers as they were before the step."""

@@ -32,11 +32,15 @@ class Training:
     plan: Mapping[str, Any]
     probe: Mapping[str, Any] | None = None
     """What a probe of `headway tune` measures; None: a whole training."""
+    shrunk: Mapping[str, Any] | None = None
+    """After an attempt that was out of memory (`shrink`): the attempt whose ranks prove that the smaller micro-batch is
+    the same training, the micro-batch before, and whether the user takes one that is not."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the plain form."""
         found = {"recipe": self.recipe, "task": self.task, "config": dict(self.config), "plan": dict(self.plan)}
-        return found if self.probe is None else {**found, "probe": dict(self.probe)}
+        extra = {"probe": self.probe, "shrunk": self.shrunk}
+        return found | {name: dict(value) for name, value in extra.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +133,7 @@ class Job:
         if data.get("kind") == "foreign":
             program = ForeignLine.from_json(data["foreign"])
         else:
-            names = ("recipe", "task", "config", "plan", "probe")
+            names = ("recipe", "task", "config", "plan", "probe", "shrunk")
             program = Training(**{name: data[name] for name in names if name in data})
         return cls(
             program=program,

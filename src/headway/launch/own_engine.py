@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from dataclasses import replace
 
 from headway.diagnosis import Hang
 from headway.launch.attempt import Attempt, RankProcess
@@ -12,6 +13,7 @@ from headway.launch.history import History
 from headway.launch.job import Job
 from headway.launch.program import RankOrder, Seat
 from headway.launch.restarts import RestartBudget, StallWatch
+from headway.launch.shrink import shrink, write_smaller
 from headway.launch.verdict import Scene, Stop, Verdict, judge
 from headway.messages import language
 from headway.telemetry import Beat, RunDir, read_beat
@@ -75,8 +77,17 @@ class OwnEngine:
         return False
 
     def judge(self, scene: Scene) -> Verdict:
-        """Decide by what the ranks have reported."""
-        return judge(scene, is_hang_transient=self._job.on_hang == "restart")
+        """Decide by what the ranks have reported; a batch that was too large comes in smaller pieces next time."""
+        verdict = judge(scene, is_hang_transient=self._job.on_hang == "restart")
+        if verdict.incident is None or scene.stop is not None:
+            return verdict
+        smaller = shrink(self._job, verdict.incident.diagnosis.kind, attempt=scene.attempt.number)
+        if smaller is None:
+            return verdict
+        write_smaller(self._run, smaller)
+        self._job = smaller.job
+        incident = replace(verdict.incident, action="restart")
+        return Verdict(how="failed", state=None, incident=incident, change="launch/batch-reduced", facts=smaller.facts)
 
     def make_budget(self, committed: int | None) -> RestartBudget:
         """Return a budget of restarts in a row that gain nothing: a resumed run loses nothing by more of them."""

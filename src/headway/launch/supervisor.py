@@ -407,6 +407,8 @@ class Supervisor:
             )
             self._restart_later()
         self._history.attempt_ended(attempt, verdict.how, verdict.incident)
+        if verdict.change:
+            self._history.emit("warning", code=verdict.change, facts=dict(verdict.facts))
 
     def _conclude_import(self, output: str, verdict: Verdict | None = None) -> None:
         """No rank was started; without a verdict on the nursery itself, what it imports is at fault."""

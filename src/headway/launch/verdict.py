@@ -48,6 +48,8 @@ class Verdict:
     why: str = ""
     facts: Mapping[str, object] = field(default_factory=dict)
     incident: Incident | None = None
+    change: str = ""
+    """Message code, with `facts`, of what the next attempt does otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,45 @@ from __future__ import annotations
 from headway.messages import Text
 
 TEXTS = {
+    "engine/batch-neutral": Text(
+        en="a smaller micro-batch is the same training: the gradients of {after} samples at once and of {other} at a"
+        " time differ by {difference} (limit {limit})",
+        zh="减小微批不改变训练：一次 {after} 个样本与每次 {other} 个样本的梯度相对差异为 {difference}（上限 {limit}）",
+    ),
+    "engine/batch-neutral-noisy": Text(
+        en="a smaller micro-batch is the same training: the gradients of {after} samples at once and of {other} at a"
+        " time differ by {difference}, not more than the loss differs from itself with other random numbers ({noise})",
+        zh="减小微批不改变训练：一次 {after} 个样本与每次 {other} 个样本的梯度相对差异为 {difference}，"
+        "不超过损失函数自身随机数带来的差异（{noise}）",
+    ),
+    "engine/batch-not-compared": Text(
+        en="the micro-batch is now one sample; it could not be checked that the training stays the same",
+        zh="微批已减小到 1 个样本，无法核对训练是否保持不变",
+    ),
+    "engine/batch-not-neutral": Text(
+        en="{before} samples per device ran out of memory, and a smaller micro-batch would change the training: the"
+        " gradients of {after} samples at once and of {other} at a time differ by {difference} (limit {limit})",
+        zh="每卡 {before} 个样本时内存不足，而减小微批会改变训练：一次 {after} 个样本与每次 {other} 个样本的"
+        "梯度相对差异为 {difference}（上限 {limit}）",
+        en_hint="return the sum and the count of the loss from the recipe (not a mean); to continue in any case:"
+        " launch.on_oom=always",
+        zh_hint="让配方的 loss 返回总和与个数（而不是平均值）；如仍要继续：launch.on_oom=always",
+    ),
+    "engine/batch-norm-not-neutral": Text(
+        en="{before} samples per device ran out of memory, and a smaller micro-batch would change the training:"
+        " {layers} computes its statistics over the micro-batch",
+        zh="每卡 {before} 个样本时内存不足，而减小微批会改变训练：{layers} 的统计量按微批计算",
+        en_hint="to continue with {after} samples per device in any case: launch.on_oom=always; or save memory with"
+        " train.activation_checkpoint=true",
+        zh_hint="如仍要以每卡 {after} 个样本继续：launch.on_oom=always；或用 train.activation_checkpoint=true 节省显存",
+    ),
+    "engine/batch-not-proven": Text(
+        en="{before} samples per device ran out of memory; on MindSpore it cannot be checked that {after} samples per"
+        " device are the same training",
+        zh="每卡 {before} 个样本时内存不足；在 MindSpore 上无法核对每卡 {after} 个样本时训练是否保持不变",
+        en_hint="to continue in any case: launch.on_oom=always",
+        zh_hint="如仍要继续：launch.on_oom=always",
+    ),
     "engine/not-finite": Text(
         en="the {what} of step {step} is not a finite number; first on rank {rank}, samples {samples}",
         zh="第 {step} 步的 {what} 不是有限数；最先出现在 rank {rank}，样本 {samples}",

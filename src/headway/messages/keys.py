@@ -85,6 +85,10 @@ CHINESE: dict[str, str] = {
     "launch": "监控与重启。",
     "launch.grace_s": "收到停止信号后，留给各 rank 保存并退出的秒数，超时则强制终止。",
     "launch.restarts": "连续重启多少次仍无进展就彻底停止（退出码 93）。",
+    "launch.on_oom": (
+        "内存不足时：shrink 在证明训练结果不变的前提下减小微批并增加梯度累积（总批大小不变）后继续，"
+        "always 任何情况下都继续，stop 结束训练。"
+    ),
     "launch.on_hang": "rank 被信号暂停时：wait 提示并等待，restart 从最近的检查点重启所有 rank，stop 结束训练。",
     "env": "rank 的解释器。",
     "env.python": "框架装在别的环境时，rank 所用的 Python；不设则用当前环境的。",

@@ -99,6 +99,14 @@ TEXTS: dict[str, Text] = {
         en_hint="go on from the last checkpoint with: headway resume {run}; launch.grace_s sets the time to save",
         zh_hint="从上一个检查点继续：headway resume {run}；调大 launch.grace_s 可留出更多保存时间",
     ),
+    "launch/batch-reduced": Text(
+        en="out of memory at {before} samples per device: continuing with {after} and gradient accumulation"
+        " {accumulation}; the total batch of {batch} samples and the learning rate stay the same",
+        zh="每卡批大小为 {before} 时内存不足：改为 {after}，梯度累积 {accumulation} 次后继续训练；"
+        "总批大小 {batch} 和学习率不变",
+        en_hint="to stop instead: launch.on_oom=stop",
+        zh_hint="如需改为停止：launch.on_oom=stop",
+    ),
     "launch/quiet": Text(
         en="no rank has moved for {seconds} s",
         zh="所有 rank 已有 {seconds} 秒没有进展",

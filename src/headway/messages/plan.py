@@ -444,6 +444,9 @@ TEXTS: dict[str, Text] = {
     "plan/from-rule-accumulation": Text(en="rule: 1 when not given", zh="规则：未给出时取 1"),
     "plan/from-no-scaling": Text(en="no lr.base_batch or no scaling", zh="未设 lr.base_batch 或不缩放"),
     "plan/from-before": Text(en="kept from before", zh="沿用此前的值"),
+    "plan/from-out-of-memory": Text(
+        en="{before} samples per device ran out of memory", zh="每卡批大小 {before} 曾导致内存不足"
+    ),
     "plan/from-kept": Text(en="kept from {ranks} ranks before", zh="沿用此前 {ranks} 个 rank 时的值"),
     "plan/from-cores": Text(en="{cores} cores / {ranks} ranks", zh="{cores} 核 / {ranks} 个 rank"),
     "plan/from-script": Text(

@@ -32,6 +32,12 @@ class TinySection(Section):
     """Rank that raises."""
     die_in: str = ""
     """`validation` or `trial`: rank `fail_rank` is killed in the first one of this kind, once."""
+    oom_above: int = 0
+    """Largest micro-batch rank `fail_rank` has memory for in its backward; 0: any."""
+    hold_mb: int = 0
+    """MiB each sample of a micro-batch takes while its loss is computed."""
+    is_mean: bool = False
+    """Return a mean over the micro-batch instead of a sum, as a careless recipe does."""
     sleep_s: float = 0.0
     """Seconds each loss takes longer."""
     eval_sleep_s: float = 0.0

@@ -19,6 +19,12 @@ def dist_rank():
     return dist.get_rank() if dist.is_initialized() else 0
 
 
+def run_out_of_memory(grad):
+    raise torch.OutOfMemoryError(
+        "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 1 has a total capacity of 23.64 GiB"
+    )
+
+
 class Numbers:
     """Samples that are a pure function of their index, with noise that is one of (index, epoch)."""
 
@@ -97,6 +103,13 @@ class TinyTask(Task):
         if self.calls == self.section.fail_step and int(os.environ.get("RANK", "0")) == self.section.fail_rank:
             raise ValueError("the tiny task was told to fail")
         error = (model(batch["x"]) - batch["y"]).square().sum(1)
+        if 0 < self.section.oom_above < len(error) and dist_rank() == self.section.fail_rank:
+            error.register_hook(run_out_of_memory)
+        if self.section.hold_mb:
+            held = torch.empty(len(error), self.section.hold_mb << 20, dtype=torch.uint8)
+            held[:, 0] = 1
+        if self.section.is_mean:
+            return Loss((error * torch.arange(1.0, 1 + len(error))).mean(), 1)
         return Loss((error * batch["count"]).sum(), batch["count"].sum())
 
     def die(self, phase):

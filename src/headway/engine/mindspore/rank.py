@@ -63,6 +63,7 @@ def prepare(job: dict[str, Any], reporter: Reporter, beat: HeartbeatWriter) -> M
     plan = Plan.from_json(stored["plan"])
     config, task = load_task(stored)
     _refuse_unsupported(config, plan)
+    _refuse_unproven(stored.get("shrunk"), plan)
     is_stop_wanted, save_asked_at = listen_for_stop(), listen_for_save()
     os.environ.setdefault("GLOG_v", "3")
     graphs = place.metrics(job["rank"]).parent / "graphs"
@@ -114,6 +115,12 @@ def load_task(stored: dict[str, Any]) -> tuple[RunConfig, MindTask]:
     if recipe.task_mindspore is None:
         raise TrainError("mindspore/no-task", recipe=recipe.name)
     return config, importlib.import_module(recipe.task_mindspore).make_task(config)
+
+
+def _refuse_unproven(shrunk: dict[str, Any] | None, plan: Plan) -> None:
+    """Refuse a micro-batch that was made smaller: nobody has compared its gradients (engine/neutral.py is torch's)."""
+    if shrunk is not None and not shrunk["is_agreed"]:
+        raise TrainError("engine/batch-not-proven", before=shrunk["before"], after=plan.micro_batch)
 
 
 def _refuse_unsupported(config: RunConfig, plan: Plan) -> None:
