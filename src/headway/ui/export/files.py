@@ -219,9 +219,8 @@ def _tables(
         seen.append((lines.attempt, lines.step))
         keep = slice(None) if kept is None else kept[place : place + len(lines.step)]
         place += len(lines.step)
-        columns = lines.numbers()
-        values = {tag: columns[key][keep] for key, tag in _TAGS.items()}
-        yield Table(lines.step[keep], columns["t"][keep], values, frozenset({_TAGS["mem"]}))
+        values = {tag: lines.floats(key)[keep] for key, tag in _TAGS.items()}
+        yield Table(lines.step[keep], lines.floats("t")[keep], values, frozenset({_TAGS["mem"]}))
 
 
 def _event_name(run: RunDir) -> str:

@@ -42,18 +42,17 @@ class Table:
 def write_tables(path: Path, tables: Iterable[Table]) -> int:
     """Write one event file from columns and return how many values it holds."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    crc = _crc_pairs()
     num_values = 0
     with open_new(path) as file:
         file.write(_frame(_field_double(1, 0.0) + _field_bytes(3, _FIRST), _crc_table()))
         for table in tables:
-            data, num = _encode(table, crc)
+            data, num = _encode(table)
             file.write(data)
             num_values += num
     return num_values
 
 
-def _encode(table: Table, crc: NDArray[np.uint32]) -> tuple[bytes, int]:
+def _encode(table: Table) -> tuple[bytes, int]:
     """Return the frames of a table. Rows of one layout (length of the step, tags) differ in numbers only."""
     step = table.step.astype(np.int64).view(np.uint64)
     digits = np.ones(len(step), dtype=np.int64)
@@ -70,7 +69,7 @@ def _encode(table: Table, crc: NDArray[np.uint32]) -> tuple[bytes, int]:
         rows = np.flatnonzero(kind_of == kind)
         gone = {tag for bit, tag in enumerate(sorted(table.optional)) if key % 1024 >> bit & 1}
         values = [(tag, column[rows]) for tag, column in table.values.items() if tag not in gone]
-        frames = _frames(step[rows], table.wall[rows], values, key // 1024, crc)
+        frames = _frames(step[rows], table.wall[rows], values, key // 1024)
         lengths[rows] = frames.shape[1]
         num_values += len(rows) * len(values)
         parts.append((rows, frames))
@@ -83,40 +82,61 @@ def _encode(table: Table, crc: NDArray[np.uint32]) -> tuple[bytes, int]:
     return found.tobytes(), num_values
 
 
-def _frames(
-    step: NDArray[np.uint64], wall: Floats, values: Sequence[tuple[str, Floats]], digits: int, crc: NDArray[np.uint32]
-) -> Bytes:
+def _frames(step: NDArray[np.uint64], wall: Floats, values: Sequence[tuple[str, Floats]], digits: int) -> Bytes:
     """Return one frame a row: a template, with the numbers and the checksums set."""
-    summary, places = b"", []
-    for tag, _ in values:
-        one = _field_bytes(1, _value(tag, 0.0))
-        places.append(len(summary) + len(one) - 4)
-        summary += one
-    head = _field_double(1, 0.0) + b"\x10" + bytes(digits)
-    body = head + _field_bytes(5, summary)
-    found = np.empty((len(step), 12 + len(body) + 4), dtype=np.uint8)
-    length = struct.pack("<Q", len(body))
-    found[:] = np.frombuffer(length + _masked_crc(length, _crc_table()) + body + bytes(4), dtype=np.uint8)
+    shape = _shape(tuple(tag for tag, _ in values), digits)
+    found = np.empty((len(step), len(shape.frame)), dtype=np.uint8)
+    found[:] = np.frombuffer(shape.frame, dtype=np.uint8)
     event = found[:, 12:-4]
     event[:, 1:9] = wall.astype("<f8").view(np.uint8).reshape(-1, 8)
     for digit in range(digits):
         more = 0x80 if digit < digits - 1 else 0
         event[:, 10 + digit] = ((step >> np.uint64(7 * digit)) & np.uint64(0x7F)).astype(np.uint8) | more
-    at = len(body) - len(summary)
     with np.errstate(over="ignore"):  # too large for a float is infinite
-        for place, (_, column) in zip(places, values, strict=True):
-            event[:, at + place : at + place + 4] = column.astype("<f4").view(np.uint8).reshape(-1, 4)
-    sums = np.full(len(step), 0xFFFFFFFF, dtype=np.uint32)
-    even = len(body) & ~1
-    for pair in np.ascontiguousarray(np.ascontiguousarray(event[:, :even]).view("<u2").T):
-        sums = crc[(sums ^ pair) & np.uint32(0xFFFF)] ^ (sums >> np.uint32(16))
-    if even < len(body):
-        single = np.array(_crc_table(), dtype=np.uint32)
-        sums = single[(sums ^ event[:, -1]) & np.uint32(0xFF)] ^ (sums >> np.uint32(8))
-    sums ^= np.uint32(0xFFFFFFFF)
+        for place, (_, column) in zip(shape.places, values, strict=True):
+            event[:, place : place + 4] = column.astype("<f4").view(np.uint8).reshape(-1, 4)
+    sums = np.full(len(step), shape.crc, dtype=np.uint32)
+    for place, table in shape.tables:
+        sums ^= table[event[:, place]]
     masked = (sums >> np.uint32(15) | sums << np.uint32(17)) + np.uint32(0xA282EAD8)
     found[:, -4:] = masked.astype("<u4").view(np.uint8).reshape(-1, 4)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What all frames with the same tags and the same length of the step have in common."""
+
+    frame: bytes
+    """A whole frame in which the numbers are zeros."""
+    places: tuple[int, ...]
+    """Where the values are in its event."""
+    crc: int
+    """The checksum of that event."""
+    tables: tuple[tuple[int, NDArray[np.uint32]], ...]
+    """Where the bytes that differ are, and by what each value of such a byte changes the checksum."""
+
+
+@lru_cache(maxsize=64)
+def _shape(tags: tuple[str, ...], digits: int) -> _Shape:
+    summary, ends = b"", []
+    for tag in tags:
+        summary += _field_bytes(1, _value(tag, 0.0))
+        ends.append(len(summary))
+    body = _field_double(1, 0.0) + b"\x10" + bytes(digits) + _field_bytes(5, summary)
+    places = [len(body) - len(summary) + end - 4 for end in ends]
+    changing = {*range(1, 9), *range(10, 10 + digits), *(place + at for place in places for at in range(4))}
+    # A checksum is linear: each byte changes it on its own, whatever the others are, by its value and its distance
+    # from the end. So only the bytes that differ are looked at, a fifth of them.
+    single = np.array(_crc_table(), dtype=np.uint32)
+    tables, moved = [], single
+    for place in reversed(range(len(body))):
+        if place in changing:
+            tables.append((place, moved))
+        moved = single[moved & np.uint32(0xFF)] ^ (moved >> np.uint32(8))
+    length = struct.pack("<Q", len(body))
+    frame = length + _masked_crc(length, _crc_table()) + body + bytes(4)
+    return _Shape(frame, tuple(places), _crc(body, _crc_table()), tuple(tables))
 
 
 def write_events(path: Path, points: Iterable[Point]) -> int:
@@ -171,23 +191,17 @@ def _frame(data: bytes, table: list[int]) -> bytes:
     return length + _masked_crc(length, table) + data + _masked_crc(data, table)
 
 
-def _masked_crc(data: bytes, table: list[int]) -> bytes:
+def _crc(data: bytes, table: list[int]) -> int:
     crc = 0xFFFFFFFF
     for byte in data:
         crc = table[(crc ^ byte) & 0xFF] ^ crc >> 8
-    crc ^= 0xFFFFFFFF
+    return crc ^ 0xFFFFFFFF
+
+
+def _masked_crc(data: bytes, table: list[int]) -> bytes:
+    crc = _crc(data, table)
     # The mask keeps a checksum of data that holds checksums from cancelling out (TFRecord's own rule).
     return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
-
-
-@lru_cache(maxsize=1)
-def _crc_pairs() -> NDArray[np.uint32]:
-    """Return the table for two bytes at a time."""
-    single = np.array(_crc_table(), dtype=np.uint32)
-    pair = np.arange(1 << 16, dtype=np.uint32)
-    for _ in range(2):
-        pair = single[pair & np.uint32(0xFF)] ^ (pair >> np.uint32(8))
-    return pair
 
 
 @lru_cache(maxsize=1)
