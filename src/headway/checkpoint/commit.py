@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from headway.checkpoint.disk import Disk, RealDisk, write_file
-from headway.checkpoint.manifest import Manifest, TensorEntry, check_cover, encode_manifest
+from headway.checkpoint.manifest import Manifest, TensorEntry, check_cover
 from headway.checkpoint.names import (
     LATEST,
     MANIFEST,
@@ -25,7 +25,7 @@ from headway.checkpoint.names import (
 from headway.checkpoint.reading import open_folder, read_small
 from headway.checkpoint.shard import Part, read_part
 from headway.checkpoint.strict import parse_json, shown
-from headway.checkpoint.verify import hash_line, verify_checkpoint
+from headway.checkpoint.verify import hash_line, verify_bytes, verify_checkpoint
 from headway.errors import CheckpointError
 
 _FIRST_POLL_S: Final = 0.002
@@ -77,7 +77,9 @@ def merge_parts(parts: Sequence[Part], *, step: int, attempt: int, fields: SaveF
     tensors: dict[str, TensorEntry] = {}
     for part in parts:
         for name, entry in part.tensors.items():
-            have = tensors.setdefault(name, TensorEntry(entry.dtype, entry.shape, ()))
+            have = tensors.setdefault(name, entry)
+            if have is entry:
+                continue
             if (have.dtype, have.shape) != (entry.dtype, entry.shape):
                 raise CheckpointError(
                     "checkpoint/ranks-disagree",
@@ -105,9 +107,11 @@ def merge_parts(parts: Sequence[Part], *, step: int, attempt: int, fields: SaveF
     return manifest
 
 
-def seal(disk: Disk, root: Path, temp: Path, manifest: Manifest) -> Path:
-    """Turn a written folder into a checkpoint; the order of these lines is the promise. Return its path."""
-    data = encode_manifest(manifest)
+def seal(disk: Disk, root: Path, temp: Path, manifest: Manifest, data: bytes) -> Path:
+    """Turn a written folder into a checkpoint; the order of these lines is the promise. Return its path.
+
+    `data` is the manifest's file.
+    """
     # After every shard: a manifest that is there names only files whose bytes are on the disk. Its own hash comes last,
     # since a manifest cut short by a power cut could still be read as JSON.
     write_file(disk, temp / MANIFEST, [memoryview(data)])
@@ -121,15 +125,19 @@ def seal(disk: Disk, root: Path, temp: Path, manifest: Manifest) -> Path:
     return final
 
 
-def prove(disk: Disk, root: Path, final: Path) -> Manifest:
+def prove(disk: Disk, root: Path, final: Path, manifest: Manifest, data: bytes, *, is_known: bool) -> None:
     """Make the new name durable and read everything back from the disk.
 
-    Only then is the checkpoint told to anybody: the event, `latest` and the pruning of older ones all follow.
+    Only then is the checkpoint told to anybody: the event, `latest` and the pruning of older ones all follow. Where a
+    checkpoint with the same tensors in the same places has been read and understood before, the bytes are proof enough.
     """
     # The rename itself is lost in a power cut until its parent is synced.
     disk.sync_dir(root)
     # One thread: the ranks' own cores are training.
-    return verify_checkpoint(final, threads=1, is_fresh=True)
+    if is_known:
+        verify_bytes(final, manifest, data)
+    else:
+        verify_checkpoint(final, threads=1, is_fresh=True)
 
 
 def point_latest(disk: Disk, root: Path, final: Path) -> None:

@@ -23,6 +23,7 @@ _KEYS: Final = (
     "schema", "step", "samples", "ledger", "world_size", "strategy", "attempt", "time", "measures", "suspect",
     "best_step", "meta", "files", "tensors",
 )  # fmt: skip
+_ENCODE: Final = json.JSONEncoder(ensure_ascii=False).encode
 _MOST_COMPARISONS: Final = 200_000
 """Pairs of pieces of one tensor compared before it is refused as hostile; rows take none, an 8 x 8 mesh 448."""
 
@@ -46,10 +47,14 @@ class TensorEntry:
     shape: tuple[int, ...]
     pieces: tuple[PieceEntry, ...]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON knows it; `asdict` copies every number of it, and there may be 100,000 pieces."""
-        pieces = [{"file": p.file, "key": p.key, "offset": p.offset, "shape": p.shape} for p in self.pieces]
-        return {"dtype": self.dtype, "shape": self.shape, "pieces": pieces}
+    def encode(self) -> str:
+        """Return it as JSON: text at once, since objects of 100,000 pieces would be made and looked at for nothing."""
+        pieces = ", ".join(
+            f'{{"file": {_ENCODE(p.file)}, "key": {_ENCODE(p.key)}, "offset": {list(p.offset)}, '
+            f'"shape": {list(p.shape)}}}'
+            for p in self.pieces
+        )
+        return f'{{"dtype": {_ENCODE(self.dtype)}, "shape": {list(self.shape)}, "pieces": [{pieces}]}}'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,15 +90,18 @@ class Manifest:
 
 def encode_manifest(manifest: Manifest) -> bytes:
     """Return the manifest's one file, byte for byte: one line for each of its parts and each tensor."""
-    # Names and whole numbers: nothing in it can be a float that JSON does not have.
-    dumps = json.JSONEncoder(ensure_ascii=False).encode
-    tensors = ",\n".join(f"{dumps(name)}: {dumps(tensor.to_json())}" for name, tensor in manifest.tensors.items())
+    tensors = encode_tensors(manifest.tensors)
     small = {
         field.name: getattr(manifest, field.name) for field in dataclasses.fields(manifest) if field.name != "tensors"
     }
     small["files"] = {name: asdict(entry) for name, entry in manifest.files.items()}
     lines = [f'"schema": {_dumps(SCHEMA)}', *(f"{_dumps(name)}: {_dumps(value)}" for name, value in small.items())]
-    return ("{\n" + ",\n".join([*lines, f'"tensors": {{\n{tensors}\n}}']) + "\n}\n").encode()
+    return ("{\n" + ",\n".join([*lines, f'"tensors": {tensors}']) + "\n}\n").encode()
+
+
+def encode_tensors(tensors: Mapping[str, TensorEntry]) -> str:
+    """Return the table of tensors as JSON, one line each."""
+    return "{\n" + ",\n".join(f"{_ENCODE(name)}: {tensor.encode()}" for name, tensor in tensors.items()) + "\n}"
 
 
 def _dumps(value: object) -> str:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from headway.checkpoint.disk import Disk, FileEntry, write_file
 from headway.checkpoint.layout import Span, encode_header
-from headway.checkpoint.manifest import MANIFEST_CAP, PieceEntry, TensorEntry, parse_files, parse_tensors
+from headway.checkpoint.manifest import (
+    MANIFEST_CAP,
+    PieceEntry,
+    TensorEntry,
+    encode_tensors,
+    parse_files,
+    parse_tensors,
+)
 from headway.checkpoint.names import part_name, shard_name
 from headway.checkpoint.reading import open_folder, read_small
 from headway.checkpoint.strict import Reader, parse_json
@@ -33,11 +40,22 @@ class Shard:
     spans: Mapping[str, Span]
     data: memoryview
     """The whole data section."""
+    _listed: dict[str, Mapping[str, TensorEntry]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def need_bytes(self) -> int:
         """Bytes of data; the header comes on top."""
         return len(self.data)
+
+    def list_tensors(self, file: str) -> Mapping[str, TensorEntry]:
+        """Return what a manifest says of the tensors in this file; made once, for a shard is saved again and again."""
+        if file not in self._listed:
+            found: dict[str, list[PieceEntry]] = {}
+            for key, box in self.boxes.items():
+                found.setdefault(box.name, []).append(PieceEntry(file, key, box.offset, self.spans[key].shape))
+            first = {box.name: (self.spans[key].dtype, box.shape) for key, box in self.boxes.items()}
+            self._listed[file] = {name: TensorEntry(*first[name], tuple(pieces)) for name, pieces in found.items()}
+        return self._listed[file]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +89,12 @@ def write_shard(
     file = shard_name(rank)
     header = encode_header(shard.spans, {**marks, "rank": str(rank)})
     entry = write_file(disk, folder / file, [memoryview(header), shard.data], keep_going=keep_going)
-    part = Part(file, entry, _list_tensors(shard, file))
+    part = Part(file, entry, shard.list_tensors(file))
     if is_alone:
         return part
-    fields = {"file": part.file, "entry": asdict(entry), "tensors": {k: v.to_json() for k, v in part.tensors.items()}}
+    head = f'"file": {json.dumps(part.file)}, "entry": {json.dumps(asdict(entry))}'
     temp = folder / f"{part_name(rank)}.new"
-    write_file(disk, temp, [memoryview(json.dumps(fields, ensure_ascii=False).encode())])
+    write_file(disk, temp, [memoryview(f'{{{head}, "tensors": {encode_tensors(part.tensors)}}}'.encode())])
     disk.rename(temp, folder / part_name(rank))
     return part
 
@@ -91,11 +109,3 @@ def read_part(folder: Path, rank: int) -> Part:
     file = reader.choice(fields["file"], "file", (shard_name(rank),))
     files = parse_files(reader, {file: fields["entry"]})
     return Part(file, files[file], parse_tensors(reader, fields["tensors"]))
-
-
-def _list_tensors(shard: Shard, file: str) -> dict[str, TensorEntry]:
-    found: dict[str, list[PieceEntry]] = {}
-    for key, box in shard.boxes.items():
-        found.setdefault(box.name, []).append(PieceEntry(file, key, box.offset, shard.spans[key].shape))
-    first = {box.name: (shard.spans[key].dtype, box.shape) for key, box in shard.boxes.items()}
-    return {name: TensorEntry(*first[name], tuple(pieces)) for name, pieces in found.items()}

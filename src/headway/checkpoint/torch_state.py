@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,6 +31,18 @@ _SPLIT_BYTES: Final = 1 << 20
 """Tensors below this are written whole by one rank."""
 _AGREE_POLL_S: Final = 0.05
 _PAGE_BYTES: Final = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Copies:
+    """Where each piece of a save goes; the next save of the same pieces takes it as it is."""
+
+    looks: list[Any]
+    """Name, type and shapes of every piece."""
+    on_cuda: bool
+    targets: list[Tensor]
+    """Parts of the buffer, one a piece."""
+    shard: Shard
 
 
 class Saver:
@@ -65,6 +78,7 @@ class Saver:
         self._agree = agree or (_any_rank if world_size > 1 and dist.is_initialized() else bool)
         self._buffer: HostBuffer | None = None
         self._pinned: Tensor | None = None
+        self._copies: _Copies | None = None
         self._told_busy: int | None = None
         """The save in flight that another one was last left out for."""
 
@@ -153,24 +167,37 @@ class Saver:
 
     def _copy_to_host(self, pieces: Iterable[Piece]) -> Shard:
         """Copy into one buffer that has the layout of the file; the buffer is kept for the next save."""
-        mine: dict[str, Piece] = {}
-        for piece in filter(_is_written, pieces):
-            if _key(piece) in mine:
+        mine = list(filter(_is_written, pieces))
+        sources = [piece.tensor for piece in mine]
+        on_cuda = any(source.is_cuda for source in sources)
+        # Of 10,000 tensors every one costs more than its bytes; from one save to the next nothing of this changes.
+        looks = [(piece.name, piece.tensor.dtype, piece.tensor.shape, piece.shape, piece.offset) for piece in mine]
+        if self._copies is None or (self._copies.looks, self._copies.on_cuda) != (looks, on_cuda):
+            self._copies = None  # its views would keep the old buffer
+            self._copies = self._prepare_copies(mine, looks, on_cuda=on_cuda)
+        elif self._buffer is not None:
+            self._buffer.settle()
+        _copy_all(sources, self._copies.targets)
+        return self._copies.shard
+
+    def _prepare_copies(self, mine: list[Piece], looks: list[Any], *, on_cuda: bool) -> _Copies:
+        """Lay out the file of these pieces and find each its place in the buffer."""
+        by_key: dict[str, Piece] = {}
+        for piece in mine:
+            if _key(piece) in by_key:
                 raise CheckpointError("checkpoint/saved-twice", name=piece.name, offset=list(piece.offset))
-            mine[_key(piece)] = piece
-        spans = lay_out({key: (_dtype(piece), tuple(piece.tensor.shape)) for key, piece in mine.items()})
+            by_key[_key(piece)] = piece
+        spans = lay_out({key: (_dtype(piece), tuple(piece.tensor.shape)) for key, piece in by_key.items()})
         total = max((span.end for span in spans.values()), default=0)
-        on_cuda = any(piece.tensor.is_cuda for piece in mine.values())
         buffer = self._take_buffer(total, on_cuda=on_cuda)
-        targets = [
-            buffer[span.start : span.end].view(mine[key].tensor.dtype).view(span.shape) for key, span in spans.items()
-        ]
-        _copy_all([mine[key].tensor for key in spans], targets)
-        return Shard(
-            boxes={key: Box(piece.name, tuple(piece.shape), tuple(piece.offset)) for key, piece in mine.items()},
+        places = [(spans[key], piece.tensor.dtype) for key, piece in by_key.items()]
+        shard = Shard(
+            boxes={key: Box(piece.name, tuple(piece.shape), tuple(piece.offset)) for key, piece in by_key.items()},
             spans=spans,
             data=memoryview(buffer.numpy()),
         )
+        targets = [buffer[span.start : span.end].view(dtype).view(span.shape) for span, dtype in places]
+        return _Copies(looks=looks, on_cuda=on_cuda, targets=targets, shard=shard)
 
     def _take_buffer(self, total: int, *, on_cuda: bool) -> Tensor:
         """Return memory of this size, the same as last time where that fits; CUDA copies into its own kind."""

@@ -39,13 +39,30 @@ def verify_checkpoint(path: Path, *, threads: int = ALL_THREADS, is_fresh: bool 
     with open_folder(path) as folder:
         manifest = _read_manifest(folder, path)
         _check_names(set(os.listdir(folder)), manifest, path)
-        check = partial(_check_file, folder, manifest=manifest, path=path, threads=threads, is_fresh=is_fresh)
-        names = sorted(manifest.files)
-        # Files of several ranks are read side by side: one reader alone does not keep a disk busy.
-        with ThreadPoolExecutor(min(_READERS, max(1, len(names)))) as pool:
-            headers = dict(zip(names, pool.map(check, names), strict=True))
+        _check_files(folder, manifest, path, threads=threads, is_fresh=is_fresh)
+        headers = {}
+        for name in manifest.files:
+            with open_inside(folder, name, where=path) as fd:
+                headers[name] = read_header(fd, where=path / name)
     _check_pieces(manifest, headers, path)
     return manifest
+
+
+def verify_bytes(path: Path, manifest: Manifest, data: bytes) -> None:
+    """Check that the disk holds what was just written, every byte of it; what it means is known.
+
+    Args:
+        path: the checkpoint's folder.
+        manifest: what was written.
+        data: the manifest's file.
+    """
+    with open_folder(path) as folder:
+        for name, want in ((MANIFEST_HASH, hash_line(data)), (MANIFEST, data)):
+            have = read_small(folder, name, where=path, cap=MANIFEST_CAP)
+            if have != want:
+                raise _wrong_hash(path / name, blake3(have).hexdigest(), blake3(want).hexdigest())
+        _check_names(set(os.listdir(folder)), manifest, path)
+        _check_files(folder, manifest, path, threads=1, is_fresh=True)
 
 
 def check_outline(path: Path) -> Manifest:
@@ -89,13 +106,20 @@ def _check_names(have: set[str], manifest: Manifest, path: Path) -> None:
         raise CheckpointError("checkpoint/extra-file", path=path / shown(extra[0]), num=len(extra))
 
 
-def _check_file(folder: int, name: str, *, manifest: Manifest, path: Path, threads: int, is_fresh: bool) -> Header:
+def _check_files(folder: int, manifest: Manifest, path: Path, *, threads: int, is_fresh: bool) -> None:
+    check = partial(_check_file, folder, manifest=manifest, path=path, threads=threads, is_fresh=is_fresh)
+    # Files of several ranks are read side by side: one reader alone does not keep a disk busy.
+    with ThreadPoolExecutor(min(_READERS, max(1, len(manifest.files)))) as pool:
+        list(pool.map(check, sorted(manifest.files)))
+
+
+def _check_file(folder: int, name: str, *, manifest: Manifest, path: Path, threads: int, is_fresh: bool) -> None:
     entry = manifest.files[name]
     with open_inside(folder, name, where=path) as fd:
         size = os.fstat(fd).st_size
         size, digest = (size, "") if size != entry.bytes else hash_file(fd, threads=threads, is_fresh=is_fresh)
         if (size, digest) == (entry.bytes, entry.blake3):
-            return read_header(fd, where=path / name)
+            return
         _check_owner(fd, name, manifest, path)
     if size != entry.bytes:
         raise CheckpointError("checkpoint/wrong-size", path=path / name, have=size, want=entry.bytes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
@@ -25,7 +25,7 @@ from headway.checkpoint.commit import (
 )
 from headway.checkpoint.disk import Abandoned, Disk, RealDisk
 from headway.checkpoint.failure import DISK_FAULTS, OWN_FAULTS, explain, read_space, too_full
-from headway.checkpoint.manifest import Manifest
+from headway.checkpoint.manifest import Manifest, TensorEntry, encode_manifest
 from headway.checkpoint.names import (
     TempName,
     dropped_name,
@@ -107,6 +107,8 @@ class Writer:
         self._verified: set[Path] = set()
         self._broken: set[Path] = set()
         self._lost = 0
+        self._known: Mapping[str, TensorEntry] | None = None
+        """The tensors of the last checkpoint that was read back and understood."""
         self._save: Save | None = None
         if rank == 0:
             self._prepare_root()
@@ -247,8 +249,10 @@ class Writer:
             own = write_shard(self._disk, folder, save.shard, rank=0, marks=self._marks(save), is_alone=is_alone)
             parts = gather_parts(folder, self.world_size, own, timeout_s=self._parts_timeout_s)
             manifest = merge_parts(parts, step=save.step, attempt=self.attempt, fields=save.fields, where=str(folder))
-            place = seal(self._disk, self.root, folder, manifest)
-            prove(self._disk, self.root, place)
+            data = encode_manifest(manifest)
+            place = seal(self._disk, self.root, folder, manifest, data)
+            prove(self._disk, self.root, place, manifest, data, is_known=manifest.tensors == self._known)
+            self._known = manifest.tensors
         except OSError as err:
             return place, explain(err, path=self.root, need_bytes=save.shard.need_bytes, disk=self._disk)
         except CheckpointError as err:

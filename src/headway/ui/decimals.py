@@ -33,7 +33,7 @@ def read_whole(data: Bytes, start: Whole, end: Whole) -> Whole | None:
     low = _eight_digits(data, start + 8, second, is_whole=True)
     if high is None or low is None:
         return None
-    return high * _TENS[second] + low
+    return np.asarray(high * _TENS[second] + low, dtype=np.int64)
 
 
 def read_decimals(data: Bytes, start: Whole, end: Whole) -> Floats | None:

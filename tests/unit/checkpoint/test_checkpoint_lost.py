@@ -62,7 +62,7 @@ def test_a_lost_save_takes_lines_of_its_own_on_the_screen(lang, word):
 
 
 def test_saves_that_fail_their_own_verification_end_the_run(tmp_path, monkeypatch):
-    def prove(*_):
+    def prove(*_, is_known):
         raise CheckpointError("checkpoint/form", path="x", place="y", found="1", wanted="2")
 
     monkeypatch.setattr(writer, "prove", prove)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import math
+import os
 import threading
 import time
 
@@ -11,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes.disks import CountingDisk, Keep
-from headway.checkpoint import find_resumable, list_checkpoints
+from headway.checkpoint import commit, find_resumable, list_checkpoints, torch_state
+from headway.checkpoint.disk import RealDisk
 from headway.checkpoint.torch_state import Piece, Saver, pieces_of_tensor, restore, split_replicated
 from headway.checkpoint.torch_types import DTYPES
 from headway.errors import CheckpointError
@@ -289,3 +291,46 @@ def test_what_two_ranks_both_claim_reaches_the_loop(tmp_path):
         savers[0].wait(30)
     assert refused.value.code == "checkpoint/not-covered" and refused.value.facts["have"] == 8
     assert savers[1].wait(30)
+
+
+def test_a_save_of_the_same_tensors_is_laid_out_and_understood_once(tmp_path, monkeypatch):
+    understood, laid_out = [], []
+    monkeypatch.setattr(commit, "verify_checkpoint", _counted(commit.verify_checkpoint, understood))
+    monkeypatch.setattr(torch_state, "lay_out", _counted(torch_state.lay_out, laid_out))
+    (saver,) = make_savers(tmp_path, 1)
+    for step in (1, 2, 3):
+        state = make_state(step)
+        save_all([saver], step, lambda rank, state=state: split_replicated(state, 0, 1))
+        assert same(load(tmp_path, state), state)
+    assert (len(understood), len(laid_out)) == (1, 1)
+    state = {**make_state(4), "more": torch.arange(7)}
+    save_all([saver], 4, lambda rank: split_replicated(state, 0, 1))
+    assert same(load(tmp_path, state), state)
+    assert (len(understood), len(laid_out)) == (2, 2)
+
+
+def test_a_disk_that_loses_bytes_of_a_later_save_is_found_out(tmp_path, monkeypatch):
+    events: list[dict] = []
+    (saver,) = make_savers(tmp_path, 1, events, backoff_s=())
+    for step in (1, 2):
+        save_all([saver], step, lambda rank: split_replicated(make_state(), 0, 1))
+    real = RealDisk.sync
+
+    def lose(self, fd: int) -> None:
+        real(self, fd)
+        with open(f"/proc/self/fd/{fd}", "r+b", buffering=0) as file:
+            file.seek(os.fstat(fd).st_size // 2)
+            file.write(b"?")
+
+    monkeypatch.setattr(RealDisk, "sync", lose)
+    save_all([saver], 3, lambda rank: split_replicated(make_state(), 0, 1))
+    assert [event["step"] for event in events if event["kind"] == "checkpoint_committed"] == [1, 2]
+    assert [event["step"] for event in events if event["kind"] == "save_lost"] == [3]
+
+
+def _counted(function, calls: list):
+    def call(*args, **kwargs):
+        calls.append(args)
+        return function(*args, **kwargs)
+
+    return call

@@ -8,6 +8,8 @@ import pytest
 
 from fakes.disks import make_checkpoint
 from headway.checkpoint import find_resumable, verify_checkpoint
+from headway.checkpoint.manifest import encode_manifest
+from headway.checkpoint.verify import verify_bytes
 from headway.errors import CheckpointError
 
 
@@ -162,3 +164,19 @@ def test_a_folder_without_checkpoints_has_nothing_to_resume(tmp_path):
     assert find_resumable(tmp_path / "absent").path is None
     (tmp_path / "step-00000001.tmp-1").mkdir()
     assert find_resumable(tmp_path).manifest is None and not find_resumable(tmp_path).skipped
+
+
+def test_bytes_alone_prove_a_checkpoint_whose_meaning_is_known(tmp_path):
+    path = make_checkpoint(tmp_path, 10)
+    manifest = verify_checkpoint(path)
+    verify_bytes(path, manifest, encode_manifest(manifest))
+    dice = random.Random(4)
+    for name in sorted(os.listdir(path)) * 8:
+        kept = (path / name).read_bytes()
+        flip(path / name, dice.randrange(len(kept)), dice.randrange(8))
+        with pytest.raises(CheckpointError):
+            verify_bytes(path, manifest, encode_manifest(manifest))
+        (path / name).write_bytes(kept)
+    (path / "more").touch()
+    with pytest.raises(CheckpointError):
+        verify_bytes(path, manifest, encode_manifest(manifest))
