@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import time
 
@@ -204,3 +205,19 @@ def test_exported_weights_begin_a_run_that_measures_the_same_and_trains_on(tmp_p
     again = RunDir(tmp_path / "kept" / "again")
     assert [event["step"] for event in events(again, "training_started")] == [0]
     assert run_state(again).state == "done" and events(again, "weights_imported")[0]["tensors"] == 14
+
+
+def test_what_a_recipe_raises_in_eval_is_one_error_that_names_its_line(tmp_path):
+    shutil.copytree(TINY, tmp_path / "own")
+    train = headway(tmp_path, "train", "./own", "train.steps=2", "parallel.cpus=2", "parallel.strategy=fsdp")
+    assert train.returncode == 0 and "headway eval" in train.stderr + train.stdout, train.stderr
+    assert [event["code"] for event in events(only_run(tmp_path), "warning")] == ["engine/no-trial-sharded"]
+    task = tmp_path / "own" / "task.py"
+    text = task.read_text()
+    task.write_text(text.replace('self.die("validation")', '{}["no such key"]'))
+    told = headway(tmp_path, "eval")
+    line = 1 + task.read_text().split('{}["no such key"]')[0].count("\n")
+    assert told.returncode == 5 and "Traceback" not in told.stderr
+    assert f"KeyError: 'no such key', in the recipe's code at {task}, line {line}" in told.stderr
+    task.write_text(text)
+    assert headway(tmp_path, "eval").returncode == 0

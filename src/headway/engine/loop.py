@@ -20,7 +20,7 @@ from headway.engine.rank_state import Run
 from headway.engine.snapshot import save, wait_for_save
 from headway.engine.sums import StepSums, Totals
 from headway.planner import lr_at
-from headway.task import to_device
+from headway.task import Task, to_device
 from headway.task.order import after_skips, count_taken
 
 _FLUSH_S = 0.25
@@ -30,6 +30,7 @@ _FLUSH_S = 0.25
 def train(run: Run) -> Literal["done", "stopped"]:
     """Train from where the run stands to its end, or until all ranks agree to stop; the order is that of policy.py."""
     set_train_mode(run)
+    _say_no_trials(run)
     run.open_data()
     run.meter.restart()
     flushed = time.monotonic()
@@ -186,6 +187,13 @@ def try_out(run: Run) -> None:
         run.reporter.event({"kind": "warning", "code": "engine/trial-failed", "facts": {"why": repr(found)}})
     elif run.ranks.rank == 0 and found is not None:
         run.reporter.event({"kind": "trial", "step": run.progress.step, "measures": found})
+
+
+def _say_no_trials(run: Run) -> None:
+    """Say at the start what would be missed at the end."""
+    if run.layout.is_sharded and run.ranks.rank == 0 and type(run.task).trial is not Task.trial:
+        facts = {"run": run.events.parent.name}
+        run.reporter.event({"kind": "warning", "code": "engine/no-trial-sharded", "facts": facts})
 
 
 def _record(run: Run, meter: Meter, loss: float, multiplier: float, norm: float) -> None:

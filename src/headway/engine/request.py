@@ -10,6 +10,7 @@ from headway.ask import take_question
 from headway.checkpoint import Manifest, find_resumable, list_checkpoints, verify_checkpoint
 from headway.errors import CheckpointError, HeadwayError, TrainError
 from headway.messages import set_language
+from headway.task import locate_in_recipe
 from headway.telemetry import RunDir
 
 
@@ -22,6 +23,14 @@ def answer_request(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     except HeadwayError as error:
         facts = {key: str(value) for key, value in error.facts.items()}
         told = {"error": {"code": error.code, "facts": facts}}
+    except Exception as error:  # border: what a recipe raises is its author's to read, without our own frames
+        place = locate_in_recipe(error)
+        if place is None:
+            raise
+        file, line = place
+        text = str(error).strip().split("\n")[0]
+        facts = {"type": type(error).__name__, "text": text, "file": file, "line": str(line)}
+        told = {"error": {"code": "engine/recipe-raised", "facts": facts}}
     send(told)
 
 

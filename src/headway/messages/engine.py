@@ -102,6 +102,18 @@ TEXTS = {
         en="the trial (sampling, rollouts) failed and is left out, training goes on: {why}",
         zh="试跑（采样、推演）失败，本次跳过，训练继续：{why}",
     ),
+    "engine/no-trial-sharded": Text(
+        en="the ranks share the model in parts (fsdp), so there are no trials (sampling, rollouts) while it trains",
+        zh="模型分片在各 rank 上（fsdp），训练期间不做试跑（采样、推演）",
+        en_hint="a trained checkpoint is tried by: headway eval {run}",
+        zh_hint="训练后试跑检查点：headway eval {run}",
+    ),
+    "engine/recipe-raised": Text(
+        en="{type}: {text}, in the recipe's code at {file}, line {line}",
+        zh="{type}：{text}，出自配方代码 {file} 第 {line} 行",
+        en_hint="correct that line, then type the same command again; the checkpoint is intact",
+        zh_hint="改好这一行后重新运行同一命令；检查点完好",
+    ),
     "engine/grace-short": Text(
         en="writing a checkpoint took {taken} s, but a stop leaves the ranks {grace} s: the steps since the last "
         "checkpoint would be lost",

@@ -59,7 +59,7 @@ def locate_in_recipe(error: BaseException) -> tuple[str, int] | None:
 
     What the recipe's line called in torch or elsewhere belongs to it; what it called in Headway does not.
     """
-    found, trace = None, error.__traceback__
+    found, trace, module = None, error.__traceback__, ""
     while trace is not None:
         module = str(trace.tb_frame.f_globals.get("__name__"))
         if module.startswith(("headway.recipes.", _PREFIX)):
@@ -67,6 +67,8 @@ def locate_in_recipe(error: BaseException) -> tuple[str, int] | None:
         elif module.startswith("headway."):
             found = None
         trace = trace.tb_next
+    if isinstance(error, SyntaxError) and error.filename and "importlib" in module:
+        return error.filename, error.lineno or 0  # a line that cannot be read is in no frame
     return found
 
 

@@ -133,6 +133,14 @@ def test_an_exception_is_the_recipes_where_its_own_line_is_the_last_of_ours(tmp_
     assert locate_in_recipe(ours.value) is None
 
 
+def test_a_line_that_python_cannot_read_is_the_recipes_too(tmp_path):
+    folder = _write_folder(tmp_path / "own")
+    (folder / "task.py").write_text("import json\n\ndef make_task(config:\n")
+    with pytest.raises(SyntaxError) as raised:
+        importlib.import_module(find_recipe(str(folder)).task)
+    assert locate_in_recipe(raised.value) == (str(folder / "task.py"), 3)
+
+
 def test_a_recipes_own_fault_is_never_called_a_bug_of_headway(tmp_path, capfd):
     preset = _PRESET.replace("prepare=", "train_samples=lambda section: [][section.width], prepare=")
     folder = _write_folder(tmp_path / "own", preset)
