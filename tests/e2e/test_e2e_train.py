@@ -155,10 +155,14 @@ def test_a_run_killed_in_its_last_validation_is_not_finished_and_resume_ends_it(
     assert headway(tmp_path, "train", TINY, *words).returncode == 5
     run = only_run(tmp_path)
     assert [info.step for info in list_checkpoints(run.checkpoints)] == [4] and not events(run, "validation")
-    done = headway(tmp_path, "resume")
+    assert headway(tmp_path, "resume", run.name, "--step", "4").returncode == 0
+    (fork,) = {job.parent for job in (tmp_path / "runs").glob("*/job.json")} - {run.root}
+    done = headway(tmp_path, "resume", run.name)
     assert done.returncode == 0, done.stderr
-    assert [event["step"] for event in events(run, "validation")] == [4]
-    assert headway(tmp_path, "resume").returncode == 2
+    for one in (run, RunDir(fork)):
+        assert [event["step"] for event in events(one, "validation")] == [4] and run_state(one).state == "done"
+        assert headway(tmp_path, "resume", one.name).returncode == 2
+        assert headway(tmp_path, "resume", one.name, "--step", "4").returncode == 2
 
 
 def test_two_supervisors_do_not_share_a_run(tmp_path):

@@ -66,7 +66,8 @@ def decide_resume(
     decision = decide_from(done=done)
     assert decision.plan is not None
     total = decision.plan.total_steps
-    if done.step >= total and (step is not None or _has_ended_well(run)):
+    # All steps taken is not finished: a run that was ended in its last validation or trial still owes it.
+    if done.step >= total and _has_ended_well(run):
         proven = done if step is not None else _proven(run)
         if proven.step >= total:
             raise UsageError("cli/resume-done", run=run.name, step=proven.step, total=total, more=2 * proven.step)
