@@ -15,7 +15,7 @@ from headway.planner.memory import MemoryForecast, peak_of
 from headway.planner.step import Work
 
 Act = Literal["relu", "swish", "silu", "gelu", "none"]
-Norm = Literal["batch", "group", "layer", "none"]
+Norm = Literal["batch", "group", "layer", "none", "frozen"]
 
 _WORKSPACE = 2.0
 """Scratch of a dense convolution's backward in tensors of its input and output: tiles of cuDNN's Winograd transforms,
@@ -136,9 +136,14 @@ class Tape:
         return self.conv(x, out, stride=stride, groups=groups, norm=norm, shared=shared)
 
     def norm(self, x: Map, kind: Norm = "batch", *, shared: bool = False) -> Map:
-        """Walk a normalisation: it keeps its input, and group norm (then made of batch norm and a product) twice."""
+        """Walk a normalisation: it keeps its input, and group norm (then made of batch norm and a product) twice.
+
+        A frozen one is a product with a constant and a sum, which keep nothing.
+        """
         if kind == "none":
             return x
+        if kind == "frozen":
+            return Map(x.channels, x.height, x.width)
         if not shared:
             self.weigh(2 * x.channels)
         self.save(x)

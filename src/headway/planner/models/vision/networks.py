@@ -78,12 +78,23 @@ def find_network(name: str) -> Network | None:
 def _readings(plain: str) -> list[Network]:
     """Return what a name can be read as, the likeliest first."""
     out = [Network(kind="classifier", config=plain, image=224, classes=1000)]
-    words = _spell(plain)
+    words = _spell(plain) + _house(plain)
     if config := _detector(words):
         out.append(Network(kind="detector", config=config, image=view_of(config).height, classes=80))
-    if config := _segmenter(words):
+    if config := _segmenter(_spell(plain)):
         out.append(Network(kind="segmenter", config=config, image=512, classes=150))
     return out
+
+
+def _house(plain: str) -> str:
+    """Return what the spelling of a name says of whose code it is.
+
+    torchvision (`maskrcnn_resnet50_fpn`) and detectron2 (`mask_rcnn_R_50_FPN`) freeze every norm of the backbone,
+    mmdetection trains their gains; detectron2's plain ResNets take their stride in the first convolution.
+    """
+    if re.search(r"_r_\d+(?:_|$)", plain):
+        return "-caffe-frozenbn"
+    return "-frozenbn" if re.search(r"rcnn_resnet|net_resnet|_x_\d+", plain) else ""
 
 
 def _spell(plain: str) -> str:
