@@ -32,6 +32,8 @@ WORKSPACE_BYTES = 70e6
 """cuBLAS workspaces, which are tensors of the caching allocator."""
 TIGHT = 0.92
 """Share of a card above which a forecast that fits is called tight: the spread of our own errors."""
+REFUSED = 1.04
+"""Share of a card that tensors must exceed before a run is refused: the median of our own errors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +96,7 @@ class MemoryForecast:
         if self.used_bytes <= TIGHT * device_bytes:
             return "fits"
         # Reserved memory can be given back when it gets short; tensors cannot.
-        return "tight" if self.least_bytes <= device_bytes else "will-not-fit"
+        return "tight" if self.least_bytes <= REFUSED * device_bytes else "will-not-fit"
 
 
 def weigh_decoder(shape: Decoder, work: Work, *, params: int | None = None, ranks: int = 1) -> MemoryForecast:
@@ -170,7 +172,7 @@ def peak_of(
     grads = trained * work.grad_bytes / work.shard_grads
     buckets = trained * work.bucket_bytes
     stated = trained / work.shard_states if with_states is None else with_states
-    states = 0.0 if work.host_states else stated * (work.state_bytes + work.master_bytes)
+    states = 0.0 if work.host_states or work.paged_states else stated * (work.state_bytes + work.master_bytes)
     always = {
         "weights": weights / work.shard_weights,
         "communication-buffers": work.bucket_params * work.grad_bytes,
@@ -187,7 +189,6 @@ def peak_of(
     backward = {**always, **whole, **casts, "gradients": 0.0 if work.step_in_backward else stay, **kept}
     step = {
         **always,
-        **(whole if work.live_params is not None else {}),
         "gradients": 0.0 if work.step_in_backward else grads + buckets,
         "temporaries": 0.0
         if work.step_in_backward or work.host_states
@@ -288,7 +289,9 @@ def _gathered(shape: Decoder, work: Work) -> float:
     if work.shard_weights == 1:
         return 0.0
     if work.live_params is not None:
-        # Counted as they are stored: packed weights in 16-bit numbers of four.
-        return min(work.live_params, shape.params / work.tensor) * work.compute_bytes
+        # A weight stays while it is wanted again within so many others: around the turn from forward to backward, where
+        # each block is passed twice more, that is the head, its last block and a third of that distance.
+        near = shape.vocab * shape.hidden + shape.block_params + work.live_params / 3
+        return min(near, shape.params) / work.tensor * work.compute_bytes
     kind = work.frozen_bytes if work.adapter and work.frozen_bytes else work.compute_bytes
-    return (2 * shape.block_params + shape.vocab * shape.hidden) / work.tensor * kind
+    return (2 * shape.block_params + shape.embedding_params) / work.tensor * kind

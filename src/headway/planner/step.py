@@ -127,6 +127,8 @@ class Work:
     """Norms and activations are single kernels that keep their input only (Transformer Engine, Megatron)."""
     step_in_backward: bool = False
     """Each gradient is used and freed as it appears."""
+    paged_states: bool = False
+    """Optimizer state is unified memory, which needs no room on the GPU."""
     host_states: bool = False
     """Optimizer state lives on the host."""
     host_grads: bool = False

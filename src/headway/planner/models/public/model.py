@@ -25,11 +25,11 @@ from headway.planner.models.vision.names import EXAMPLES
 from headway.planner.models.vision.networks import DETECTORS, SEGMENTERS, Network, find_network
 from headway.planner.roofline import SpeedForecast, number_of, time_convnet, time_decoder
 
-_LANGUAGE = ("seq", "method", "rank", "targets", "frozen", "tensor", "loss", "lengths", "stack")
+_LANGUAGE = ("seq", "method", "rank", "targets", "frozen", "tensor", "loss", "lengths", "allocator", "stack")
 """Settings without a meaning where samples are images."""
 _BLOCKS = ("recompute", "attention", "compile")
 """Settings without a meaning where there are no blocks of a transformer."""
-_RARE = ("frozen", "tensor", "compile", "loss", "attention", "lengths", "offload", "samples", "epochs")
+_RARE = ("frozen", "tensor", "compile", "loss", "attention", "lengths", "offload", "allocator", "samples", "epochs")
 """Settings that are shown only where somebody has set them."""
 _MOST = 1 << 16
 

@@ -13,6 +13,8 @@ from headway.planner.memory import MemoryForecast, Spread
 from headway.planner.models.decoder import Decoder, count_lora
 from headway.planner.step import Adapter, Loss, Work
 
+_PAGED = {"paged-adamw": "adamw-fused", "paged-adamw-8bit": "adamw-8bit"}
+"""bitsandbytes' optimizers whose state is unified memory: it moves to the host when the GPU has no room for it."""
 _STATES = {"adamw": 8.0, "adamw-fused": 8.0, "adamw-8bit": 2.0, "lion": 4.0, "sgd": 4.0, "adafactor": 0.0}
 """Bytes of optimizer state for a weight in fp32."""
 NF4 = 0.5 + 1 / 64 + 4 / (64 * 256)
@@ -49,8 +51,11 @@ class Settings:
     """Classes of a detector or segmenter."""
     precision: Literal["bf16", "fp16", "bf16-pure", "fp8", "fp32"] = "bf16"
     """16 bits by autocast over fp32 weights, everything in bf16, bf16 with products in 8 bits, or all in fp32."""
-    optimizer: Literal["adamw", "adamw-fused", "adamw-8bit", "lion", "sgd", "adafactor"] = "adamw"
-    """`adamw` is PyTorch's default, the foreach loop; `adamw-fused` its single kernel."""
+    optimizer: Literal[
+        "adamw", "adamw-fused", "adamw-8bit", "paged-adamw", "paged-adamw-8bit", "lion", "sgd", "adafactor"
+    ] = "adamw"
+    """`adamw` is PyTorch's default, the foreach loop; `adamw-fused` its single kernel; a paged one's state moves to the
+    host where the GPU has no room for it."""
     method: Literal["full", "lora", "qlora"] = "full"
     rank: int = 16
     targets: Literal["all", "attention", "qkv", "qv"] = "all"
@@ -72,6 +77,9 @@ class Settings:
     """Whether every step has samples of one length, or the allocator meets many."""
     offload: Literal["none", "optimizer"] = "none"
     """What lives on the host: DeepSpeed's optimizer state and gradients (ZeRO-Offload)."""
+    allocator: Literal["auto", "caching", "expandable"] = "auto"
+    """Whether segments of memory can grow (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True); axolotl and Unsloth set
+    it themselves."""
     stack: Literal["auto", "torch", "hf", "axolotl", "torchtune", "unsloth", "litgpt"] = "auto"
     """Whose code computes: a plain PyTorch loop (for full training), transformers with PEFT and bitsandbytes (for LoRA
     and QLoRA), or one that keeps less."""
@@ -82,6 +90,12 @@ class Settings:
         if self.stack != "auto":
             return self.stack
         return "torch" if self.method == "full" else "hf"
+
+    @property
+    def has_growing_segments(self) -> bool:
+        """Whether the allocator's segments can grow."""
+        own = "expandable" if self.codebase in ("axolotl", "unsloth") else "caching"
+        return (own if self.allocator == "auto" else self.allocator) == "expandable"
 
     @property
     def is_transformers(self) -> bool:
@@ -114,6 +128,8 @@ HF_FSDP_SPREAD = Spread(fixed=1.2, activations=1.2, logits=1.2)
 """The same under FSDP, which gathers and reduces in streams of its own: the others cannot use their segments."""
 ZERO3_FIXED = 1.2
 """The same under DeepSpeed's ZeRO-3, whose gathered layers of all sizes come and go between shards that stay."""
+EXPANDABLE_SPREAD = Spread(fixed=1.03, activations=1.03, logits=1.03)
+"""The same with segments that grow: a tensor of any size finds room behind the others."""
 HF_CONTEXT_BYTES = 1.1e9
 """What the driver shows beside the allocator's in a process with transformers, bitsandbytes and flash attention."""
 
@@ -130,6 +146,8 @@ def weigh_outside(settings: Settings, forecast: MemoryForecast) -> MemoryForecas
         spread = VARIED_SPREAD
     if settings.strategy == "zero3":
         spread = replace(spread, fixed=ZERO3_FIXED)
+    if settings.has_growing_segments:
+        spread = EXPANDABLE_SPREAD
     return replace(forecast, spread=spread)
 
 
@@ -175,14 +193,16 @@ def _formats(settings: Settings) -> dict[str, Any]:
     is_fine = settings.codebase in ("torch", "hf", "axolotl", "unsloth") or not pure
     own = 4.0 if is_fine and not _casts_adapters(settings) else 2.0
     is_autocast = settings.strategy == "ddp" and (whole or (settings.frozen == "fp32" and settings.method == "lora"))
-    states = _STATES[settings.optimizer]
-    if settings.optimizer not in ("adamw-8bit",) and pure and (whole or own == 2.0):
+    kind = _PAGED.get(settings.optimizer, settings.optimizer)
+    states = _STATES[kind]
+    if kind != "adamw-8bit" and pure and (whole or own == 2.0):
         states /= 2
     return {
         "weight_bytes": (2.0 if narrow else 4.0) if whole else (4.0 if _is_wide(settings) else 2.0),
         "adapter_bytes": own,
         "grad_bytes": (2.0 if narrow else 4.0) if whole else own,
         "state_bytes": states,
+        "paged_states": settings.optimizer in _PAGED,
         "master_bytes": 4.0 if settings.is_deepspeed and settings.is_mixed else 0.0,
         # Under autocast a sum of an fp32 stream and a 16-bit branch is fp32. DeepSpeed and FSDP cast the weights
         # themselves, embeddings too, so the stream is in 16 bits from its start.
