@@ -118,6 +118,12 @@ def settings(place: Path, root: str, words: list[str]) -> dict:
         context.set_up(Settings(has_sink=True), device="cpu", local_rank=0, threads=1, graphs=graphs)
     except CheckError as refused:
         found["sink"] = refused.code
+    os.environ.pop("ONEDNN_MAX_CPU_ISA", None)
+    context.set_up(Settings(), device="cpu", local_rank=0, threads=1, graphs=graphs)
+    found["limits"] = [os.environ.pop("ONEDNN_MAX_CPU_ISA", None)]
+    os.environ["DNNL_MAX_CPU_ISA"] = "AVX512_CORE"
+    context.limit_onednn()
+    found["limits"].append(os.environ.get("ONEDNN_MAX_CPU_ISA"))
     told = json.loads(words[-1])
     found["codes"] = [getattr(explain(RuntimeError(text)), "code", None) for text in told]
     return found

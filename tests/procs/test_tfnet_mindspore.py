@@ -142,6 +142,7 @@ def test_devices_that_are_not_here_are_set_up_by_mindspores_own_calls_and_errors
     ]
     assert found["ascend"] == [{"mode": 1 - found["graph"]}, {"device": "Ascend", "number": 1}]
     assert found["sink"] == "mindspore/sink"
+    assert found["limits"] == ["AVX2", None], "oneDNN is limited, unless the user has set a limit"
     assert found["codes"] == [*_SAID, None]
 
 

@@ -80,6 +80,8 @@ LADDER: Final[tuple[Mapping[str, str], ...]] = (
     _SSE4,
 )
 """Settings in the order they are tried: the library that reaches furthest first and alone, all together last."""
+_MINDSPORE_LADDER: Final = LADDER[LADDER.index({ONEDNN: "AVX2"}) :]
+"""MindSpore's ranks never go above AVX2, which is faster for them (engine/mindspore/context.py)."""
 _OWN: Final = (*_AVX2, _OLD_ONEDNN, "NPY_ENABLE_CPU_FEATURES")
 """Variables whose value, where the user has given one, decides what is computed."""
 
@@ -173,7 +175,8 @@ def has_devices() -> bool:
 def try_cpu(python: str, framework: str, environ: Mapping[str, str]) -> CpuAnswers | None:
     """Try what an interpreter computes here; None: it gave no answer (it is broken, or has no such framework)."""
     own = {name: environ[name] for name in _OWN if environ.get(name)}
-    tried = _ask(python, framework, environ, [{}] if own else LADDER)
+    ladder = _MINDSPORE_LADDER if framework == "mindspore" else LADDER
+    tried = _ask(python, framework, environ, [{}] if own else ladder)
     if not tried:
         return None
     failed, works = _failures(tried[0].answers), _working(tried[0].answers)
@@ -181,7 +184,7 @@ def try_cpu(python: str, framework: str, environ: Mapping[str, str]) -> CpuAnswe
         return CpuAnswers(works=works)
     bare = {name: value for name, value in environ.items() if name not in own}
     if own:
-        tried = _ask(python, framework, bare, LADDER) or tried
+        tried = _ask(python, framework, bare, ladder) or tried
     if "import" in tried[-1].answers:
         # What a library reads when it is imported is set before: by a process of its own for each setting.
         tried += [one for limits in (_AVX2, _SSE4) for one in _ask(python, framework, {**bare, **limits}, [limits])]

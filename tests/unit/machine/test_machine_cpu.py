@@ -234,3 +234,12 @@ def test_settings_are_words_a_shell_takes():
 def test_environment_of_children_is_ours_where_nothing_is_known(machine):
     machine(info=PLAIN)
     assert cpu.cpu_environment(is_on_cpu=True) == dict(os.environ)
+
+
+def test_mindspores_processor_is_tried_as_its_ranks_use_it(machine, monkeypatch):
+    processor = machine(NO_AMX)
+    ladders = []
+    ask = processor.ask
+    monkeypatch.setattr(cpu, "_ask", lambda *words: ladders.append(words[-1]) or ask(*words))
+    assert cpu.find_cpu("python", "mindspore") == cpu.CpuAnswers(works=tuple(PRECISIONS))
+    assert ladders[0][0] == {cpu.ONEDNN: "AVX2"}

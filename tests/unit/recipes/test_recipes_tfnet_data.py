@@ -161,6 +161,27 @@ def test_the_synthetic_set_has_cecsls_layout_and_its_oddities(tmp_path, monkeypa
     assert refused.value.code == "tfnet/only-synthetic"
 
 
+def test_labels_that_are_named_and_missing_are_an_error_whatever_synthetic_data_there_is(tmp_path, monkeypatch):
+    monkeypatch.setattr("headway.recipes.tfnet.synthetic.CLIPS", {"train": 8, "dev": 2, "test": 2})
+    prepare(_section(tmp_path, synthetic=True), lambda _: None)
+    with pytest.raises(CheckError) as refused:
+        prepare(_section(tmp_path, synthetic=True, train_label_path=str(tmp_path / "own.csv")), lambda _: None)
+    assert refused.value.code == "tfnet/no-labels" and refused.value.facts["file"] == tmp_path / "own.csv"
+
+
+def test_an_unfinished_synthetic_set_is_made_again_and_clips_without_labels_are_never_replaced(tmp_path, monkeypatch):
+    monkeypatch.setattr("headway.recipes.tfnet.synthetic.CLIPS", {"train": 8, "dev": 2, "test": 2})
+    half, own = tmp_path / "half", tmp_path / "own"
+    prepare(_section(half, synthetic=True), lambda _: None)
+    shutil.rmtree(half / "label")
+    prepare(_section(half, synthetic=True), lambda _: None)
+    assert (half / "label" / "train.csv").exists()
+    (own / "video" / "mine").mkdir(parents=True)
+    with pytest.raises(CheckError) as refused:
+        prepare(_section(own, synthetic=True), lambda _: None)
+    assert refused.value.code == "tfnet/no-labels" and (own / "video" / "mine").is_dir()
+
+
 def test_the_guides_own_config_is_read_and_what_has_no_effect_is_said(tmp_path):
     file = tmp_path / "gpu_config.json"
     file.write_text(

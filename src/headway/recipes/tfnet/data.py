@@ -19,7 +19,8 @@ from headway.recipes.tfnet.glosses import Vocabulary, make_vocabulary
 from headway.recipes.tfnet.labels import SPLITS, clip_dir, data_dir, label_file, read_labels
 from headway.recipes.tfnet.measure import rates, sum_errors
 from headway.recipes.tfnet.section import TfnetSection
-from headway.recipes.tfnet.synthetic import MARK, write_synthetic
+from headway.recipes.tfnet.synthetic import FOLDERS, MARK, write_synthetic
+from headway.task import hold
 
 Say = Callable[[str], None]
 _NAMED = 10
@@ -63,11 +64,10 @@ def least_frames(words: Sequence[str]) -> int:
 def prepare(section: TfnetSection, say: Say) -> None:
     """Make the synthetic set where it is wanted; check labels and clips, and tell what was found."""
     root = data_dir(section)
-    if section.synthetic and not label_file(section, "train").exists():
-        say(line("tfnet/making", folder=root))
-        root.mkdir(parents=True, exist_ok=True)
-        write_synthetic(root)
-        (root / MARK).write_text(json.dumps({"schema": "tfnet-synthetic/1"}), encoding="utf-8")
+    # Labels that are named are somebody's own: where they are missing, that is an error.
+    if section.synthetic and section.train_label_path is None and not label_file(section, "train").exists():
+        with hold(root, say):
+            _make_synthetic(root, label_file(section, "train"), say)
     if (root / MARK).exists() and not section.synthetic:
         raise CheckError("tfnet/only-synthetic", folder=root)
     found = open_dataset(section)
@@ -75,6 +75,15 @@ def prepare(section: TfnetSection, say: Say) -> None:
         say(note)
     num = {split: len(clips) for split, clips in found.clips.items()}
     say(line("tfnet/found", words=len(found.vocabulary), **num))
+
+
+def _make_synthetic(root: Path, labels: Path, say: Say) -> None:
+    is_own = (root / MARK).exists()
+    if labels.exists() or (not is_own and any((root / name).exists() for name in FOLDERS)):
+        return  # made while we waited for the lock; or clips without labels, which are never replaced
+    say(line("tfnet/making", folder=root))
+    (root / MARK).write_text(json.dumps({"schema": "tfnet-synthetic/1"}), encoding="utf-8")
+    write_synthetic(root)
 
 
 def count_train_samples(section: TfnetSection) -> int | None:

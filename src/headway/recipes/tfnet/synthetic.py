@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from headway.recipes.tfnet.labels import HEADER
 
 MARK: Final = "synthetic.json"
+FOLDERS: Final = ("video", "label")
+"""In the order in which they appear: with the labels the set is complete."""
 CLIPS: Final = {"train": 120, "dev": 20, "test": 20}
 SIDE: Final = 64
 _SIGNERS: Final = "ABCD"
@@ -29,7 +31,7 @@ _WORD_FRAMES: Final = (7, 10)
 
 
 def write_synthetic(folder: Path, *, seed: int = 7) -> None:
-    """Write clips and labels; a folder appears whole or not at all."""
+    """Write clips and labels in place of an unfinished set; a folder appears whole or not at all."""
     temp = folder / "making.tmp"
     shutil.rmtree(temp, ignore_errors=True)
     dice = np.random.default_rng(seed)
@@ -43,7 +45,8 @@ def write_synthetic(folder: Path, *, seed: int = 7) -> None:
             _write_frames(temp / "video" / split / signer / number, _play(dice, words, scenes[signer]))
             rows.append((number, signer, "".join(words), "/".join(words), ""))
         _write_labels(temp / "label" / f"{split}.csv", rows, is_cut=split == "train")
-    for name in ("video", "label"):
+    for name in FOLDERS:
+        shutil.rmtree(folder / name, ignore_errors=True)
         (temp / name).rename(folder / name)
     temp.rmdir()
 
