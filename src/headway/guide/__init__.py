@@ -17,7 +17,7 @@ from headway.guide.checkpoints import (
     keep_earlier,
     read_note,
 )
-from headway.guide.command import RUNS, Training, is_stopped, level_of, newest_run, train, with_log
+from headway.guide.command import RUNS, Training, is_stopped, level_of, newest_run, show_best, train, with_log
 from headway.guide.flags import FULL_SIZE, Asked, read_flags, settings_of
 from headway.guide.follow import Listener, Step, follow, headway
 from headway.guide.help import run_command
@@ -93,6 +93,7 @@ __all__ = [
     "run_command",
     "run_state",
     "settings_of",
+    "show_best",
     "size_line",
     "train",
     "trouble_of",

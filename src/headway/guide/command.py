@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,14 +10,14 @@ from pathlib import Path
 from headway.config import load_config
 from headway.errors import HeadwayError, UsageError
 from headway.guide.checkpoints import NamedCheckpoints, Source, Writer, find_source, keep_earlier
-from headway.guide.follow import follow
+from headway.guide.follow import follow, headway
 from headway.guide.lines import Story, Voice
 from headway.guide.log import GuideLog, Level
 from headway.guide.size import Choice, changed_words
 from headway.guide.trouble import Advice, facts_of, find_trouble, trouble_of, write_trouble
 from headway.messages import say
 from headway.task import find_recipe
-from headway.telemetry import RunDir, list_runs
+from headway.telemetry import RunDir, list_runs, run_state
 
 RUNS = Path("runs")
 OF_RUN = ("batch.", "ema.", "eval.", "guard.", "lr.", "optimizer.", "parallel.", "save.", "train.")
@@ -86,6 +87,14 @@ def _words(training: Training, source: Source | None) -> list[str]:
         before = load_config(run.config, recipe=find_recipe).config
         changes = changed_words(before, choice.config, training.may_change)
     return ["resume", str(run.root), *(["--step", str(source.step)] if source is not None else []), *changes]
+
+
+def show_best(log: GuideLog, run: RunDir, *words: str) -> None:
+    """Write what the best model of a run produces, as `headway predict` says it."""
+    step = ["--step", "best"] if run_state(run).best is not None else []
+    line = headway("predict", str(run.root), *step, *words)
+    done = subprocess.run(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    log.write(done.stdout.rstrip("\n"))
 
 
 def newest_run(out: Path, name: str = "latest") -> RunDir:

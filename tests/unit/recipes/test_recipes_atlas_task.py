@@ -1,8 +1,10 @@
 import csv
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from fakes.atlas_set import toy_section, toy_task, write_toy
 from headway.config import RunConfig
@@ -180,6 +182,25 @@ def test_ranks_share_the_episodes_of_a_trial(toy):
     whole = {name: float(sum(part[name] for part in parts)) for name in parts[0]}
     assert task.summarize_trial(whole)["episodes"] == 3
     assert toy_task(toy, trial_episodes=0).trial(model, part=0, parts=1) == {}
+
+
+def test_a_prediction_ends_with_a_film_of_the_model_at_work(toy, tmp_path):
+    task = toy_task(toy, trial_steps=4)
+    told = task.predict(task.build_model().eval(), {"episode": 1}, tmp_path)
+    with Image.open(told.files[1]) as film:
+        assert film.format == "GIF" and film.size == (480, 240) and film.n_frames >= 3
+    assert "film: under" in told.text
+
+
+def test_the_film_of_recorded_episodes_is_what_was_recorded(toy, tmp_path):
+    task = toy_task(toy)
+    model = task.build_model().eval()
+    folder, index = task._prepared
+    task.__dict__["_prepared"] = folder, replace(index, is_synthetic=False)
+    told = task.predict(model, {"episode": 0}, tmp_path)
+    with Image.open(told.files[1]) as film:
+        assert film.height == 240 and film.n_frames >= index.val[0]["frames"]
+    assert "as it was recorded" in told.text
 
 
 def test_a_prediction_answers_a_held_out_episode_under_any_instruction(toy, tmp_path):

@@ -3,9 +3,13 @@ import json
 import numpy as np
 import pytest
 
+from fakes.tfnet_set import write_small
 from headway.errors import CheckpointError
 from headway.recipes.tfnet.glosses import BLANK, check_vocabulary, clean_gloss, make_vocabulary, split_glosses
 from headway.recipes.tfnet.measure import count_edits, decode_beam, decode_greedy, rates, sum_errors
+from headway.recipes.tfnet.parts import TfnetParts
+from headway.recipes.tfnet.section import TfnetSection
+from headway.task import RunConfig
 
 
 @pytest.mark.parametrize(
@@ -83,3 +87,16 @@ def test_beam_search_adds_paths_up_where_greedy_takes_one():
     # Each frame prefers the blank, yet "one 1 somewhere" is likelier than "no word at all".
     logits = np.log(np.array([[0.6, 0.4], [0.6, 0.4]], np.float32))
     assert decode_greedy(logits) == [] and decode_beam(logits, 10) == [1]
+
+
+def test_what_was_read_is_a_table_with_labels_and_errors_whose_columns_are_even(tmp_path):
+    section = TfnetSection(data_dir=str(write_small(tmp_path)))
+    parts = TfnetParts(RunConfig(task=section))
+    clips = parts.dataset.clips["train"]
+    own = parts.vocabulary.encode(clips[0].words)
+    rows = parts.table(clips[:2], [own, []]).splitlines()
+    assert rows[0].split() == ["clip", "prediction", "label", "errors"]
+    words = " ".join(clips[0].words)
+    assert rows[1].split("  ")[0] == clips[0].number and rows[1].count(words) == 2
+    assert rows[1].endswith(f"0/{len(clips[0].words)}") and rows[2].endswith("{0}/{0}".format(len(clips[1].words)))
+    assert len({len(row.encode("gbk")) for row in rows[1:]}) == 1, "a Chinese character takes two columns"

@@ -63,7 +63,9 @@ def train(argv: Sequence[str], ranks: int, log: guide.GuideLog) -> int:
         proceed=f"torchrun --nproc_per_node={ranks} atlas/train.py --config {choice.source} --resume {{file}}",
         resume=Path(asked.flags["resume"]) if "resume" in asked.flags else None,
     )
-    code, _ = guide.train(log, training)
+    code, run = guide.train(log, training)
+    if run is not None and code == 0:
+        guide.show_best(log, run, "--to", "episodes")
     log.write(say("atlas/guide-end", code=code, log=log.path))
     return code
 

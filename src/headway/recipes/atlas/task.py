@@ -171,7 +171,7 @@ class AtlasTask(Task):
             return self.act(model, images, instructions)
 
         asked = PredictOptions.model_validate(options)
-        return predict_episode(asked, act, prepared=self._prepared, frames=self._frames, out=out)
+        return predict_episode(asked, act, self.section, prepared=self._prepared, frames=self._frames, out=out)
 
     @cached_property
     def _prepared(self) -> tuple[Path, Index]:

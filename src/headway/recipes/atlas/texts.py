@@ -184,6 +184,22 @@ TEXTS: dict[str, Text] = {
         en='{frames} frames under "{said}": pose L1 {l1}, gripper as the teacher\'s in {gripper} of them',
         zh="指令“{said}”下的 {frames} 帧：位姿 L1 {l1}，夹爪与示范一致的比例 {gripper}",
     ),
+    "atlas/filmed-won": Text(
+        en='film: under "{said}" the gripper closes on the named block after {steps} steps',
+        zh="影片：指令“{said}”下，夹爪在第 {steps} 步夹住了指定的方块",
+    ),
+    "atlas/filmed-other": Text(
+        en='film: under "{said}" the gripper closes on the other block after {steps} steps',
+        zh="影片：指令“{said}”下，夹爪在第 {steps} 步夹住了另一个方块",
+    ),
+    "atlas/filmed-not-over": Text(
+        en='film: under "{said}" the gripper closes on no block within {steps} steps',
+        zh="影片：指令“{said}”下，夹爪在 {steps} 步内没有夹住方块",
+    ),
+    "atlas/filmed-record": Text(
+        en="film: the held-out episode as it was recorded; there is no simulator for these episodes",
+        zh="影片：留出片段的原始录像；这类数据没有仿真器",
+    ),
     "atlas/ignored-hub": Text(
         en="nothing is downloaded while training: fetch the data, then set data.data_dir; a token belongs in HF_TOKEN",
         zh="训练时不会下载任何内容：先下载数据并设置 data.data_dir；令牌应放在 HF_TOKEN 中",

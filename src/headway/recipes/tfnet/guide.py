@@ -26,8 +26,10 @@ _HOLDS = (
 """Keys of the guide's file that mean the same at every size; the rest describes the guide's machine."""
 _MEMORY_BYTES, _DISK_BYTES = 16 << 30, 20 << 30
 """What the guide asks of a machine."""
-_PRINT_EVERY, _PRINT_S = 10, 10.0
+_PRINT_EVERY, _PRINT_S = 10, 5.0
 """Batches, and seconds, between lines of the guide's log."""
+_SHOWN = 10
+"""Validation clips in the table at the end."""
 HELP = {
     "test_gpu_setup": "tfnet/help-test-gpu-setup",
     "quick_start_gpu": "tfnet/help-quick-start-gpu",
@@ -129,6 +131,8 @@ def train(log: guide.GuideLog, asked: guide.Asked, choice: guide.Choice) -> int:
     code, run = guide.train(log, training)
     if run is not None:
         _leave_vocabulary(run)
+    if run is not None and code == 0:
+        guide.show_best(log, run, "split=dev", f"samples={_SHOWN}")
     minutes = (time.monotonic() - began) / 60
     log.write(say("tfnet/guide-end", code=code, minutes=f"{minutes:.1f}"))
     return code

@@ -6,14 +6,16 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from unicodedata import east_asian_width
 
 import numpy as np
 
+from headway.messages import say
 from headway.recipes.tfnet.clips import Arrays, ClipData
 from headway.recipes.tfnet.data import Clip, Dataset, open_dataset
 from headway.recipes.tfnet.frames import count_frames
 from headway.recipes.tfnet.glosses import Vocabulary, check_vocabulary
-from headway.recipes.tfnet.measure import Floats, decode_beam, decode_greedy, rates, sum_errors
+from headway.recipes.tfnet.measure import Floats, count_edits, decode_beam, decode_greedy, rates, sum_errors
 from headway.recipes.tfnet.section import PredictOptions, TfnetSection
 from headway.task import RunConfig
 
@@ -92,7 +94,25 @@ class TfnetParts:
         path = Path(asked.clip).expanduser()
         return [Clip(path, path.stem, (), count_frames(path))]
 
-    def line(self, clip: Clip, words: Sequence[int]) -> str:
-        """Return one clip's words for the screen, with the reference where there is one."""
-        said = " ".join(self.vocabulary.decode(words)) or "-"
-        return f"{clip.number}  {said}" + (f"   ({' '.join(clip.words)})" if clip.words else "")
+    def table(self, clips: Sequence[Clip], found: Sequence[Sequence[int]]) -> str:
+        """Return what was read in each clip, with its label and the errors where there is a label."""
+        rows = [
+            (say("tfnet/column-clip"), say("tfnet/column-read"), say("tfnet/column-label"), say("tfnet/column-errors"))
+        ]
+        for clip, numbers in zip(clips, found, strict=True):
+            words = self.vocabulary.decode(numbers)
+            edits = count_edits(clip.words, words)
+            errors = f"{edits.errors}/{edits.length}" if clip.words else ""
+            rows.append((clip.number, " ".join(words) or "-", " ".join(clip.words), errors))
+        widths = [max(_columns(row[place]) for row in rows) for place in range(3)]
+        return "\n".join(
+            "  ".join(
+                [*(cell + " " * (width - _columns(cell)) for cell, width in zip(row, widths, strict=False)), row[3]]
+            )
+            for row in rows
+        )
+
+
+def _columns(text: str) -> int:
+    """Return how many columns of a terminal a text takes: a Chinese character takes two."""
+    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)

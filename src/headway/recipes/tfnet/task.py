@@ -118,15 +118,14 @@ class TfnetTask(Task):
         self.parts.check_export(described)
 
     def predict(self, model: nn.Module, options: Mapping[str, Any], out: Path) -> Prediction:
-        """Read clips, one line each."""
+        """Read clips, one row each."""
         asked = PredictOptions.model_validate(options)
-        clips, lines = self.parts.asked_clips(asked), []
+        clips, found = self.parts.asked_clips(asked), []
         data = TensorClips(self.parts.open_clips(clips))
         device = next(model.parameters()).device
-        for index, clip in enumerate(clips):
+        for index in range(len(clips)):
             batch = data.batch(np.array([index]), np.array([0]))
             with torch.no_grad():
                 logits = model(batch["frames"].to(device), batch["lengths"])["fused"]
-            (words,) = self.parts.decode(logits.float().cpu().numpy(), batch["lengths"].tolist(), asked.decoder)
-            lines.append(self.parts.line(clip, words))
-        return Prediction(text="\n".join(lines))
+            found += self.parts.decode(logits.float().cpu().numpy(), batch["lengths"].tolist(), asked.decoder)
+        return Prediction(text=self.parts.table(clips, found))

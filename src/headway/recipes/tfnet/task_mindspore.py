@@ -96,13 +96,12 @@ class TfnetMindTask(MindTask):
         self.parts.check_export(described)
 
     def predict(self, loss: nn.Cell, options: Mapping[str, Any], out: Path) -> str:
-        """Read clips, one line each."""
+        """Read clips, one row each."""
         asked = PredictOptions.model_validate(options)
-        clips, lines = self.parts.asked_clips(asked), []
+        clips, found = self.parts.asked_clips(asked), []
         data = self.parts.open_clips(clips)
-        for index, clip in enumerate(clips):
+        for index in range(len(clips)):
             batch = data.arrays(np.array([index]), np.array([0]))
             logits = loss.model(Tensor(batch["frames"]), Tensor(batch["lengths"].astype(np.int32)))[-1]
-            (words,) = self.parts.decode(logits.asnumpy(), batch["lengths"].tolist(), asked.decoder)
-            lines.append(self.parts.line(clip, words))
-        return "\n".join(lines)
+            found += self.parts.decode(logits.asnumpy(), batch["lengths"].tolist(), asked.decoder)
+        return self.parts.table(clips, found)

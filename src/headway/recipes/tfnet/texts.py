@@ -102,6 +102,10 @@ TEXTS: dict[str, Text] = {
     "tfnet/guide-start": Text(
         en="TFNet training with {config}; log: {log}", zh="启动 TFNet 训练：{config}；日志：{log}"
     ),
+    "tfnet/column-clip": Text(en="clip", zh="片段"),
+    "tfnet/column-read": Text(en="prediction", zh="预测"),
+    "tfnet/column-label": Text(en="label", zh="标注"),
+    "tfnet/column-errors": Text(en="errors", zh="错误"),
     "tfnet/guide-end": Text(
         en="training ended with exit code {code} after {minutes} minutes",
         zh="训练结束，退出码 {code}，用时 {minutes} 分钟",
