@@ -11,6 +11,7 @@ from headway.config.explain import Explained, explain, schema_json
 from headway.config.flat import flatten, write_word
 from headway.config.load import LoadedConfig, load_config
 from headway.config.origin import LAYERS, Layer, Origin, layer_of
+from headway.config.overrides import FROM_RECIPE, WORDS_OF
 from headway.config.paths import PathText
 from headway.config.problems import ConfigErrors, Place, Problem
 from headway.config.recipe import Forecast, Recipe, Situation
@@ -41,7 +42,9 @@ from headway.secret import Secret, find_secret, mask_secrets
 
 __all__ = [
     "FORMS",
+    "FROM_RECIPE",
     "LAYERS",
+    "WORDS_OF",
     "BatchConfig",
     "ConfigErrors",
     "Count",

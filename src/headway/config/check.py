@@ -133,9 +133,10 @@ def _note(detail: ErrorDetails, key: str, problems: Problems, layers: Layers, ke
         problems.add(place, "config/refused", key=key, why=why)
     else:
         wanted = read_wanted(keys.values[key])
-        code, remedy = _remedy(setting, key, wanted)
-        got = show_value(setting.node.plain())
-        problems.add(place, code, key=key, got=got, wanted=wanted.phrase(), typed=remedy or "")
+        named = setting.alias or key  # as it was written: a guide's own name, or ours
+        code, remedy = _remedy(setting, named, wanted)
+        facts = {"got": show_value(setting.node.plain()), "wanted": wanted.phrase(), "typed": remedy or ""}
+        problems.add(place, code, key=named, dotted=key, **facts)
 
 
 def _place_of(setting: Setting | None) -> Place:

@@ -54,6 +54,17 @@ class Layers:
         self._add_table(layer, "", tree.value, file)
         self._merge(layer)
 
+    def take_back(self, words: list[Word], earlier: Mapping[str, Setting]) -> None:
+        """Give keys the values of earlier layers again."""
+        for word in words:
+            match = self._keys.find(self._keys.spell(word.name))
+            if match.kind != "value":
+                self._refuse_unknown(word.name, Node(None), word.place)
+            elif match.key in earlier:
+                self.settings[match.key] = earlier[match.key]
+            else:
+                self.settings.pop(match.key, None)
+
     def add_words(self, words: list[Word]) -> None:
         """Add words of the command line or variables of the environment; of two for one key the last counts."""
         layer = _Layer(may_repeat=True)

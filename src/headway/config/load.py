@@ -75,11 +75,13 @@ def load_config(
         layers.add_recipe({"recipe": found.name}, Place(3, f"recipe {found.name}"))
     layers.add_recipe(found.defaults, Place(3, f"recipe {found.name}"))
     _add_preset(layers, found, tree, path, [*variables, *words], problems)
+    of_recipe = dict(layers.settings)
     if path:
         layers.add_file(tree, Place(0, str(path), form=FORMS[path.suffix.lower()]))
+    layers.take_back([word for word in words if word.is_reset], of_recipe)
     before = _restore_layers(layers, stored) if stored is not None else {}
     layers.add_words(variables)
-    layers.add_words(words)
+    layers.add_words([word for word in words if not word.is_reset])
     config = check_settings(layers, keys, problems)
     problems.raise_if_any()
     assert config is not None, "a config that does not pass has problems"

@@ -1,4 +1,9 @@
-"""`a.b=c` on the command line: splits the words and reads their values."""
+"""`a.b=c` on the command line: splits the words and reads their values.
+
+A guide's script adds words of its own to what its user typed, and each value keeps its true origin: behind
+`--words-of=SCRIPT` words are that script's, behind `--words-of=` again the user's; `--from-recipe=a.b` takes a key from
+the recipe, whatever the file says.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +16,7 @@ from headway.config.tree import MAX_BYTES, Node, TreeBuilder
 from headway.secret import name_of_secret
 from headway.units import count
 
+WORDS_OF, FROM_RECIPE = "--words-of=", "--from-recipe="
 _OPENING = ("[", "{", '"', "'")
 
 
@@ -21,14 +27,23 @@ class Word:
     name: str
     text: str
     place: Place
+    is_reset: bool = False
+    """Not a value: the key is taken from the recipe."""
 
 
 def split_words(words: Sequence[str], problems: Problems) -> list[Word]:
     """Return the settings of `a.b=c`, `--a.b=c`, `--set a.b=c` and `--set=a.b=c`, in order."""
     settings: list[Word] = []
-    rest = list(words)
+    rest, place = list(words), COMMAND_LINE
     while rest:
         word = rest.pop(0)
+        if word.startswith(WORDS_OF):
+            script = word.removeprefix(WORDS_OF)
+            place = replace(COMMAND_LINE, source=script) if script else COMMAND_LINE
+            continue
+        if word.startswith(FROM_RECIPE):
+            settings.append(Word(word.removeprefix(FROM_RECIPE), "", place, is_reset=True))
+            continue
         if word == "--set":
             if not rest:
                 problems.add(COMMAND_LINE, "config/set-without-word")

@@ -28,7 +28,7 @@ from headway.guide.monitor import monitor
 from headway.guide.project import make_project, plan_project
 from headway.guide.resources import check_devices, check_port
 from headway.guide.rollcall import call_roll, is_by_hand
-from headway.guide.size import Choice, Sized, asks_for_steps, changed_words, choose, has_gpu, load, size_line
+from headway.guide.size import Choice, Sized, asks_for_steps, changed_words, choose, has_gpu, load, size_line, words_of
 from headway.guide.trouble import facts_of, find_trouble, trouble_of, write_trouble
 from headway.guide.writers import CkptWriter, FolderWriter, StepWriter, TorchWriter
 from headway.machine import inspect_machine, other_python, read_mindspore
@@ -98,6 +98,7 @@ __all__ = [
     "train",
     "trouble_of",
     "with_log",
+    "words_of",
     "write",
     "write_json",
     "write_trouble",

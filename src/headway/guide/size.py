@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from headway.config import LoadedConfig, RunConfig, flatten, layer_of, load_config, write_word
+from headway.config import FROM_RECIPE, WORDS_OF, LoadedConfig, RunConfig, flatten, layer_of, load_config, write_word
 from headway.guide.flags import FULL_SIZE
 from headway.machine import inspect_machine
 from headway.messages import say
@@ -21,6 +21,7 @@ from headway.task import find_recipe
 
 _ROOM = 4
 """How many times the small model's own size an edited one may have; beyond that a step takes minutes on a CPU."""
+_NAMES = ("recipe", "preset")
 _WORKERS = ("parallel.workers", "parallel.all_workers")
 
 
@@ -53,6 +54,8 @@ class Sized:
     """How a guide's numbers are taken to the small size."""
 
     recipe: str
+    script: str
+    """The project's script that sets what nobody typed, as the plan names it."""
     full: tuple[str, ...]
     """Words that make the guide's file its own size: `preset=published`."""
     of_size: Callable[[str], bool]
@@ -105,7 +108,7 @@ def choose(
         adapted: what was typed, brought to the small size; above all else there.
     """
     recipe = f"recipe={sized.recipe}"
-    full = (recipe, *sized.full, *own, *typed)
+    full = (*words_of(sized.script, recipe, *sized.full, *own), *typed)
     guide = load(source, full)
     if is_full:
         return Choice(
@@ -115,10 +118,14 @@ def choose(
     values, usual = (flatten(one.config.model_dump(mode="json")) for one in (guide, small))
     before = _template_values(sized, source)
     fates = _fates(sized, guide, values, usual, before)
-    words = [recipe, *own]
-    words += [write_word(key, usual[key]) for key, fate in fates.items() if fate == "replaced"]
-    words += [*_length_words(guide, fates), *typed, *adapted]
-    words += _worker_words(load(source, words).config)
+    replaced = [f"{FROM_RECIPE}{key}" for key, fate in fates.items() if fate == "replaced" and key not in _NAMES]
+    words = [
+        *replaced,
+        *words_of(sized.script, recipe, *own, *_length_words(guide, fates)),
+        *typed,
+        *words_of(sized.script, *adapted),
+    ]
+    words += words_of(sized.script, *_worker_words(load(source, words).config))
     loaded = load(source, words)
     notes = _notes(sized, guide, loaded)
     return Choice(
@@ -130,6 +137,11 @@ def choose(
         typed=tuple(typed),
         notes=notes,
     )
+
+
+def words_of(script: str, *words: str) -> list[str]:
+    """Return settings as a script's own, so that the plan does not call them typed."""
+    return [f"{WORDS_OF}{script}", *words, WORDS_OF] if words else []
 
 
 def _worker_words(config: RunConfig) -> list[str]:
@@ -201,7 +213,7 @@ def _notes(sized: Sized, guide: LoadedConfig, loaded: LoadedConfig) -> tuple[str
     for key, origin in guide.origins.items():
         if layer_of(origin) not in ("file", "command line", "environment") or said[key] == used[key]:
             continue
-        if key in ("recipe", "preset") or key not in guide.guide_names:
+        if key in _NAMES or key not in guide.guide_names:
             continue
         why = "size" if sized.of_size(key) else "cores" if key in _WORKERS else "small"
         reason = say(sized.why.get(key) or f"guide/unused-{why}", cores=os.cpu_count() or 1)

@@ -81,8 +81,8 @@ TEXTS: dict[str, Text] = {
     "config/wrong-value": Text(
         en="{key} is {got}, but must be {wanted}",
         zh="{key} 的值是 {got}，必须是{wanted}",
-        en_hint=_EXPLAIN_EN,
-        zh_hint=_EXPLAIN_ZH,
+        en_hint="what it takes: headway config explain {dotted}",
+        zh_hint="查看可取的值：headway config explain {dotted}",
     ),
     "config/not-a-name": Text(
         en="{key} is {got}, but becomes a part of a folder's name: letters, digits, . _ + - and at most 80 characters",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headway.config import ConfigErrors, RunConfig, dump_yaml, load_config
+from headway.config import ConfigErrors, RunConfig, dump_yaml, layer_of, load_config
 from headway.errors import ConfigError, UsageError
 
 
@@ -41,6 +41,22 @@ def test_the_preset_of_the_highest_layer_counts(load, words):
     assert words(HEADWAY_SET_PRESET="balanced").config.preset == "balanced"
     assert load("a.yaml", "preset: broken", "preset=balanced").config.batch.total == 64
     assert words("preset=null", HEADWAY_SET_PRESET="balanced").config.task.depth == 4
+
+
+def test_words_of_a_script_are_called_so_and_a_key_can_be_taken_from_the_recipe(load, refuse):
+    words = ("--from-recipe=batch.per_device", "--from-recipe=seed", "--words-of=go.sh", "lr.gamma=0.5", "--words-of=")
+    loaded = load("a.yaml", "batch: {per_device: 3}\nseed: 4\ndepth: 5\n", *words, "train.steps=9")
+    config, origins = loaded.config, loaded.origins
+    assert (config.batch.per_device, origins["batch.per_device"]) == (8, "recipe toy")
+    assert (config.seed, origins["seed"]) == (RunConfig().seed, "default")
+    assert (config.lr.gamma, origins["lr.gamma"], origins["train.steps"]) == (0.5, "go.sh", "command line")
+    assert layer_of(origins["lr.gamma"]) == "command line" and origins["task.depth"] == "a.yaml:3:1"
+    assert _only(refuse("a.yaml", "", "--from-recipe=nothing.like.it")) == ("command line", "config/unknown-key")
+
+
+def test_a_wrong_value_is_named_as_it_was_written(refuse):
+    error = refuse("a.yaml", "", "total_batch_size=many")
+    assert 'total_batch_size is "many"' in error.text("en") and "headway config explain batch.total" in error.text("en")
 
 
 def test_a_table_on_the_command_line_is_of_the_command_line(load, words):

@@ -36,6 +36,9 @@ def test_what_is_typed_or_edited_in_the_script_is_used_at_the_small_size_and_the
     edited = _choose("max_train_steps=30", script=("train_batch_size=12", *SCRIPT[1:]))
     assert (edited.config.batch.all_devices, edited.config.train.steps) == (12, 30)
     assert "train_batch_size" not in "\n".join(edited.notes)
+    origins = edited.loaded.origins
+    assert origins["batch.all_devices"] == "train_single_task_2gpu.sh" and origins["train.steps"] == "command line"
+    assert origins["lr.base"] == "recipe rdt" and origins["parallel.cpus"] == "main.py"
     assert _choose(script=SCRIPT, is_full=True).config.batch.all_devices == 16
 
 

@@ -45,3 +45,12 @@ def test_edited_batch_epochs_rate_and_size_are_used(project):
 def test_what_is_typed_is_used(project):
     made = choose(Asked(words=("training.batch_size=2", "train.steps=5")))
     assert (made.config.batch.per_device, made.config.train.steps) == (2, 5)
+
+
+def test_the_plan_says_where_each_value_of_the_small_size_comes_from(project):
+    edit(project, "training", learning_rate=0.002)
+    origins = choose(Asked(words=("training.batch_size=2",))).loaded.origins
+    assert origins["batch.per_device"] == "command line"
+    assert origins["lr.base"].startswith("configs/gpu_config.json:")
+    assert origins["task.hidden_size"] == "recipe tfnet" and origins["recipe"] == "train_tfnet_gpu.py"
+    assert [key for key, origin in origins.items() if origin == "command line"] == ["batch.per_device"]

@@ -72,7 +72,9 @@ def train(argv: Sequence[str], ranks: int, log: guide.GuideLog) -> int:
 
 def choose(asked: guide.Asked, *, ranks: int, is_full: bool, has_gpu: bool) -> tuple[guide.Choice, Path]:
     """Return what is trained, with the rate of `atlas/train.py`, and the folder of the guide's checkpoints."""
-    sized = guide.Sized(recipe="atlas", full=("preset=published",), of_size=_OF_SIZE.__contains__, holds=_holds)
+    sized = guide.Sized(
+        recipe="atlas", script="atlas/train.py", full=("preset=published",), of_size=_OF_SIZE.__contains__, holds=_holds
+    )
     # Every checkpoint of the guide can be continued from, so none is thrown away.
     own = ["save.every_epochs=1", "save.keep_last=1000000", f"parallel.{'gpus' if has_gpu else 'cpus'}={ranks}"]
     config = asked.config(CONFIG)

@@ -100,7 +100,7 @@ def train(log: guide.GuideLog, asked: guide.Asked, *, is_full: bool) -> int:
 
 def choose(file: Path, words: Sequence[str], *, is_full: bool) -> guide.Choice:
     """Return what is trained: the guide's file as it is, or the recipe's small size with its numbers."""
-    sized = guide.Sized(recipe="layoutmaster", full=(), of_size=_OF_SIZE.__contains__, holds=_holds)
+    sized = guide.Sized(recipe="layoutmaster", script="train.py", full=(), of_size=_OF_SIZE.__contains__, holds=_holds)
     config = guide.load(file, ["recipe=layoutmaster", *words]).config
     # Every checkpoint of the guide can be continued from, so none is thrown away; the best is looked for as often.
     own = ["save.keep_last=1000000"]

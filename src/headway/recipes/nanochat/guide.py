@@ -70,6 +70,7 @@ def choose(asked: guide.Asked, config: Path, *, is_full: bool) -> guide.Choice:
     """Return what is trained. Tokens of a step follow the length of a sample: as many samples as were asked for."""
     sized = guide.Sized(
         recipe="nanochat",
+        script="train_dual_gpu.sh",
         full=(),
         of_size=_OF_SIZE.__contains__,
         holds=lambda *_: False,

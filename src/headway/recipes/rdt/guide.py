@@ -89,21 +89,27 @@ def choose(
     config: Path, script: Sequence[str], own: Sequence[str], *, launched: int, is_full: bool, precision: str | None
 ) -> guide.Choice:
     """Return what is trained; what stands in a script as the guide has it describes the guide's machine."""
-    template = Path(str(files("headway.recipes.rdt") / "project" / _SCRIPTS.get(launched, _SCRIPTS[2])))
+    name = _SCRIPTS.get(launched, _SCRIPTS[2])
+    template = Path(str(files("headway.recipes.rdt") / "project" / name))
     printed = set(re.findall(r"^ +--(\w+=\S+)", template.read_text(encoding="utf-8"), re.MULTILINE))
     printed |= {"image_aug=true"}
     unedited = [word for word in script if word in printed]
-    typed = [word for word in (*script, *own) if word not in unedited or word in own]
+    edited = [word for word in script if word not in unedited]
     asked = {"mixed_precision": precision or "", **guide.settings_of([*script, *own])}.get("mixed_precision")
     precisions = [f"mixed_precision={'fp32' if asked == 'no' else asked}"] if asked else []
-    typed = [word for word in typed if not word.startswith("mixed_precision=")]
+    typed = [*guide.words_of(name, *_without_precision(edited)), *_without_precision(own)]
     sized = guide.Sized(
         recipe="rdt",
+        script="main.py",
         full=("preset=rdt-1b", *unedited, *precisions),
         of_size=lambda key: key.startswith(("task.", "ema.")),
         holds=lambda *_: False,
     )
     return guide.choose(sized, config, typed, is_full=is_full, own=[*_data_words(), _devices(launched)])
+
+
+def _without_precision(words: Sequence[str]) -> list[str]:
+    return [word for word in words if not word.startswith("mixed_precision=")]
 
 
 def _data_words() -> list[str]:

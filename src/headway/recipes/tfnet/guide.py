@@ -60,7 +60,11 @@ def is_full(asked: guide.Asked) -> bool:
 def choose(asked: guide.Asked) -> guide.Choice:
     """Return what is trained: the guide's file and size, or a small model that learns on CPU."""
     sized = guide.Sized(
-        recipe="tfnet", full=("preset=gpu",), of_size=_OF_SIZE.__contains__, holds=lambda key, _: key in _HOLDS
+        recipe="tfnet",
+        script="train_tfnet_gpu.py",
+        full=("preset=gpu",),
+        of_size=_OF_SIZE.__contains__,
+        holds=lambda key, _: key in _HOLDS,
     )
     file = asked.config(CONFIG)
     given = guide.load(file, ["recipe=tfnet", *sized.full, *asked.words])
