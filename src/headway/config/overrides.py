@@ -34,22 +34,21 @@ class Word:
 def split_words(words: Sequence[str], problems: Problems) -> list[Word]:
     """Return the settings of `a.b=c`, `--a.b=c`, `--set a.b=c` and `--set=a.b=c`, in order."""
     settings: list[Word] = []
-    rest, place = list(words), COMMAND_LINE
+    rest, source = list(words), COMMAND_LINE.source
     while rest:
         word = rest.pop(0)
         if word.startswith(WORDS_OF):
-            script = word.removeprefix(WORDS_OF)
-            place = replace(COMMAND_LINE, source=script) if script else COMMAND_LINE
+            source = word.removeprefix(WORDS_OF) or COMMAND_LINE.source
             continue
         if word.startswith(FROM_RECIPE):
-            settings.append(Word(word.removeprefix(FROM_RECIPE), "", place, is_reset=True))
+            settings.append(Word(word.removeprefix(FROM_RECIPE), "", COMMAND_LINE, is_reset=True))
             continue
         if word == "--set":
             if not rest:
                 problems.add(COMMAND_LINE, "config/set-without-word")
                 break
             word = rest.pop(0)
-        place = replace(COMMAND_LINE, word=word)
+        place = replace(COMMAND_LINE, source=source, word=word)
         word = word.removeprefix("--set=").removeprefix("--")
         name, sign, text = word.partition("=")
         name = name.strip()
