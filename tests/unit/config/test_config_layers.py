@@ -51,7 +51,7 @@ def test_words_of_a_script_are_called_so_and_a_key_can_be_taken_from_the_recipe(
     assert (config.seed, origins["seed"]) == (RunConfig().seed, "default")
     assert (config.lr.gamma, origins["lr.gamma"], origins["train.steps"]) == (0.5, "go.sh", "command line")
     assert layer_of(origins["lr.gamma"]) == "command line" and origins["task.depth"] == "a.yaml:3:1"
-    assert _only(refuse("a.yaml", "", "--from-recipe=nothing.like.it")) == ("command line", "config/unknown-key")
+    assert _only(refuse("a.yaml", "", "--from-recipe=seeed")) == ("command line", "config/unknown-key-near")
 
 
 def test_a_wrong_value_is_named_as_it_was_written(refuse):
