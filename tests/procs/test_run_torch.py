@@ -171,3 +171,47 @@ def test_a_rank_that_saves_or_works_alone_is_not_taken_for_a_hang(tmp_path):
     assert ran.process.returncode == 0, ran.err
     assert ran.events("hang") == []
     assert "listens on port" in ran.err  # torch's store, on every interface
+
+
+def test_a_script_out_of_memory_starts_again_with_the_numbers_its_user_has_named(tmp_path):
+    """Rank 1 has memory for three samples at a time; the script continues from its own checkpoint."""
+    text = """
+        import argparse, os
+        import torch, torch.distributed as dist
+        words = argparse.ArgumentParser()
+        words.add_argument("--batch-size", type=int); words.add_argument("--accum", type=int)
+        args = words.parse_args()
+        dist.init_process_group("gloo")
+        torch.manual_seed(0)
+        net = torch.nn.Linear(4, 1)
+        model = torch.nn.parallel.DistributedDataParallel(net)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        first = 0
+        if os.path.exists("own.pt"):
+            saved = torch.load("own.pt"); net.load_state_dict(saved["net"]); first = saved["step"]
+        for step in range(first, 8):
+            if step >= 4 and dist.get_rank() == 1 and args.batch_size > 3:
+                raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+            data = torch.randn(8, 4, generator=torch.Generator().manual_seed(step))
+            for part in data.split(args.batch_size):
+                (model(part).pow(2).sum() / 8).backward()
+            optimizer.step(); optimizer.zero_grad()
+            if dist.get_rank() == 0:
+                torch.save({"net": net.state_dict(), "step": step + 1}, "own.pt")
+            dist.barrier()
+        print("sizes", args.batch_size, args.accum, os.environ["LEFT_ALONE"])
+        dist.destroy_process_group()
+    """
+    knob = ("--oom-knob", "batch_size/2,accum*2")
+    words = (*knob, *TORCHRUN, script(tmp_path, text), "--batch-size", "8", "--accum=1")
+    ran = finished(tmp_path, *words, env={"LEFT_ALONE": "8"})
+    assert ran.process.returncode == 0, ran.out
+    assert "sizes 2 4 8" in ran.out
+    assert [(one["rank"], one["class"], one["action"]) for one in ran.events("incident")] == [
+        (1, "device-out-of-memory", "restart")
+    ] * 2
+    changes = [one["facts"]["changes"] for one in ran.events("warning") if one["code"] == "launch/knobs-turned"]
+    assert changes == ["batch_size 8 → 4, accum 1 → 2", "batch_size 4 → 2, accum 2 → 4"]
+    assert ran.events("run_ended")[0]["state"] == "done"
+    stored = json.loads(ran.run.job.read_text())["foreign"]
+    assert stored["argv"][-3:] == ["--batch-size", "2", "--accum=4"] and stored["line"].endswith("--accum=1")

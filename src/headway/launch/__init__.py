@@ -5,6 +5,7 @@ The ranks are forked from a nursery that has imported the framework once; nothin
 
 from headway.launch.blame import diagnosis_text, incident_facts
 from headway.launch.claims import Claims
+from headway.launch.foreign.knobs import refuse_unknown_knobs
 from headway.launch.foreign.line import COERCED, EXEC_ENTRY, has_given
 from headway.launch.foreign.printed import Progress, ProgressReader
 from headway.launch.hook import HOOK_SITE
@@ -41,6 +42,7 @@ __all__ = [
     "launch_run",
     "read_job",
     "refuse_held",
+    "refuse_unknown_knobs",
     "request_stop",
     "start_nursery",
     "training_job",

@@ -64,6 +64,8 @@ class ForeignLine:
     """A run that makes an optimizer and never steps it has failed."""
     line: str = ""
     """As it was typed."""
+    oom_knob: str = ""
+    """Which of its numbers make the batch smaller (`knobs.read_knobs`); empty: out of memory is its end."""
 
     @property
     def makes_ranks(self) -> bool:

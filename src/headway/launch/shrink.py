@@ -18,6 +18,8 @@ from headway.telemetry import RunDir, write_json
 _DEVICE: Final = ("device-out-of-memory",)
 _HOST: Final = ("host-out-of-memory", "host-oom-kill")
 """On a machine with GPUs the batch lies in their memory, and the host's is taken by something else."""
+OUT_OF_MEMORY: Final = (*_DEVICE, *_HOST)
+"""Classes of failure."""
 _LESS: Final = 0.75
 """A micro-batch only a little smaller would most likely fail again, and a restart of a large model takes minutes."""
 
@@ -49,7 +51,7 @@ def shrink(job: Job, kind: str, *, attempt: int) -> Smaller | None:
         return None
     plan = training.plan
     wish = training.config["launch"].get("on_oom", "shrink")
-    if wish == "stop" or kind not in (_DEVICE if plan["device"] == "cuda" else _DEVICE + _HOST):
+    if wish == "stop" or kind not in (_DEVICE if plan["device"] == "cuda" else OUT_OF_MEMORY):
         return None
     before = plan["micro_batch"]
     micro_batch = smaller_micro_batch(before, plan["accumulation"])

@@ -107,6 +107,11 @@ TEXTS: dict[str, Text] = {
         en_hint="to stop instead: launch.on_oom=stop",
         zh_hint="如需改为停止：launch.on_oom=stop",
     ),
+    "launch/knobs-turned": Text(
+        en="out of memory: starting the line again with {changes}; a script that resumes from its own checkpoint loses"
+        " nothing before it",
+        zh="内存不足：以 {changes} 重新启动这条命令；能从自身检查点继续的脚本不会丢失检查点之前的进度",
+    ),
     "launch/quiet": Text(
         en="no rank has moved for {seconds} s",
         zh="所有 rank 已有 {seconds} 秒没有进展",

@@ -48,6 +48,23 @@ SIGUSR1、SIGUSR2 和 SIGHUP 转发给会处理它们的进程，训练继续。
         en="restarts after kills and lost connections; three in a row without progress end the run",
         zh="被终止或断连后最多重启多少次；连续三次没有进展就结束",
     ),
+    "run/option-oom-knob": Text(
+        en="after an out-of-memory error, start again with these numbers changed:"
+        " 'per_device_train_batch_size/2,gradient_accumulation_steps*2'",
+        zh="内存不足后修改这些参数并重新启动：'per_device_train_batch_size/2,gradient_accumulation_steps*2'",
+    ),
+    "run/oom-knob": Text(
+        en="--oom-knob {text} cannot be read: it is a list of NAME/NUMBER and NAME*NUMBER, with numbers from 2 to 9999",
+        zh="无法识别 --oom-knob {text}：应为 NAME/数字 或 NAME*数字 的列表，数字为 2 到 9999",
+        en_hint="type: --oom-knob 'per_device_train_batch_size/2,gradient_accumulation_steps*2'",
+        zh_hint="例如：--oom-knob 'per_device_train_batch_size/2,gradient_accumulation_steps*2'",
+    ),
+    "run/oom-knob-missing": Text(
+        en="--oom-knob names {name}, but the line has no number of that name (--{name} 8, {name}=8 or a variable)",
+        zh="--oom-knob 指定了 {name}，但命令中没有这个名字的数值（--{name} 8、{name}=8 或环境变量）",
+        en_hint="add it to the line with its number, for example --{name} 8",
+        zh_hint="把它和数值加到命令里，例如 --{name} 8",
+    ),
     "run/option-on-hang": Text(en="what to do when the ranks stand still", zh="各 rank 停滞时怎么办"),
     "run/option-hang-after": Text(
         en="seconds of silence before ranks count as standing still", zh="静默多少秒后视为停滞"

@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from headway.adopt import ReadLine, is_binary
 from headway.errors import UsageError
-from headway.launch import Claims, ForeignLine, Job
+from headway.launch import Claims, ForeignLine, Job, refuse_unknown_knobs
 from headway.machine import MachineReport, count_visible, inspect_for_line
 from headway.messages import say
 from headway.start.decide import Decision
@@ -41,6 +41,8 @@ class LineWish:
     has_hook: bool = True
     must_train: bool = True
     out: Path = Path("runs")
+    oom_knob: str = ""
+    """Which numbers of the line make its batch smaller when memory runs out."""
 
 
 def list_notes(read: ReadLine, wish: LineWish) -> list[str]:
@@ -70,6 +72,8 @@ def decide_line(
         waits: wait here for GPUs; otherwise whoever supervises it does.
     """
     environ = _environ(read, os.environ if base is None else base)
+    if wish.oom_knob:
+        refuse_unknown_knobs(wish.oom_knob, read.argv, environ)
     look = _look(wish.out, read, environ)
     devices = _devices(wish, claims, environ, tell, waits=waits)
     world_size = _world_size(read, wish, devices, environ)
@@ -85,6 +89,7 @@ def decide_line(
         has_hook=wish.has_hook,
         must_train=wish.must_train,
         line=read.text,
+        oom_knob=wish.oom_knob,
     )
     job = Job(
         program=line,

@@ -7,7 +7,7 @@ import json
 import math
 import signal
 import time
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,16 +15,18 @@ from headway.diagnosis import Hang
 from headway.launch.attempt import Attempt, RankProcess
 from headway.launch.background import BackgroundWait, name_processes
 from headway.launch.foreign.hangs import HangWatch
+from headway.launch.foreign.knobs import read_knobs, turn
 from headway.launch.foreign.ports import PortHold, is_open_to_all
 from headway.launch.foreign.verdict import LineScene, judge_line
 from headway.launch.foreign.watch import LineWatch
 from headway.launch.history import History
 from headway.launch.hook import hide_in_errors, hook_environment, read_error, remove_temps
-from headway.launch.job import ForeignLine, Job, ranks_environ
+from headway.launch.job import ForeignLine, Job, ranks_environ, write_job
 from headway.launch.listeners import Process, is_reader, read_processes
 from headway.launch.own_engine import rank_call
 from headway.launch.program import RankOrder, Seat
 from headway.launch.restarts import RestartBudget
+from headway.launch.shrink import OUT_OF_MEMORY
 from headway.launch.stopping import PoliteStop, name_other_users, pass_on, read_helpers
 from headway.launch.verdict import Scene, Stop, Verdict
 from headway.process import descendants, without_cleaners
@@ -62,6 +64,8 @@ class LineProgram:
         remember_secrets(self._environ)
         self._watch, self._port = LineWatch(run), PortHold()
         self._hangs = HangWatch(run, job, line, self._watch)
+        self._words = self._make_words()
+        self._turned: dict[str, str] = {}
         self._asking: PoliteStop | None = None
         self._left: dict[int, Process] = {}
         self._next_left_look = self._next_store_look = 0.0
@@ -83,8 +87,7 @@ class LineProgram:
         """Return what the rank in this seat is started with."""
         return RankOrder(call={**rank_call(self._run, seat), **self._words}, env=self._env(seat))
 
-    @cached_property
-    def _words(self) -> dict[str, Any]:
+    def _make_words(self) -> dict[str, Any]:
         """What a rank executes: it needs no file, so that a directory that goes away at its start does not end it.
 
         A line too long for a packet is read from job.json, but for the words that job.json may not hold.
@@ -110,6 +113,7 @@ class LineProgram:
             # As torchrun does: several ranks on one machine must not each start one thread per core.
             if seat.world_size > 1 and "OMP_NUM_THREADS" not in self._environ:
                 found["OMP_NUM_THREADS"] = "1"
+        found |= self._turned
         return found | (hook_environment(self._run.root, seat.attempt, self._environ) if line.has_hook else {})
 
     def _elastic(self, seat: Seat) -> dict[str, str]:
@@ -217,7 +221,26 @@ class LineProgram:
     def judge(self, scene: Scene) -> Verdict:
         """Decide by exit codes, what the hook has kept, and the last lines."""
         job = self._job
-        return judge_line(LineScene(run=self._run, job=job, line=self._line, watch=self._watch, scene=scene))
+        verdict = judge_line(LineScene(run=self._run, job=job, line=self._line, watch=self._watch, scene=scene))
+        return verdict if scene.stop is not None else self._turn_knobs(verdict)
+
+    def _turn_knobs(self, verdict: Verdict) -> Verdict:
+        """Start again with the smaller batch that the user has named, where memory ran out."""
+        if not self._line.oom_knob or verdict.incident is None or verdict.incident.diagnosis.kind not in OUT_OF_MEMORY:
+            return verdict
+        turned = turn(read_knobs(self._line.oom_knob), self._line.argv, {**self._environ, **self._turned})
+        if turned is None:
+            return verdict
+        self._turned |= turned.env
+        self._line = replace(self._line, argv=turned.argv)
+        self._words = self._make_words()
+        self._job = replace(self._job, program=self._line)
+        write_job(self._run, self._job)
+        changes = ", ".join(f"{name} {before} → {after}" for name, before, after in turned.changes)
+        incident = replace(verdict.incident, action="restart")
+        return Verdict(
+            how="failed", state=None, incident=incident, change="launch/knobs-turned", facts={"changes": changes}
+        )
 
     def make_budget(self, committed: int | None) -> RestartBudget:
         """Return a budget of all restarts, as launchers mean it."""
