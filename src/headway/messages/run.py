@@ -55,7 +55,7 @@ SIGUSR1、SIGUSR2 和 SIGHUP 转发给会处理它们的进程，训练继续。
     ),
     "run/oom-knob": Text(
         en="--oom-knob {text} cannot be read: it is a list of NAME/NUMBER and NAME*NUMBER, with numbers from 2 to 9999",
-        zh="无法识别 --oom-knob {text}：应为 NAME/数字 或 NAME*数字 的列表，数字为 2 到 9999",
+        zh="无法识别 --oom-knob {text}：应为 NAME/2 或 NAME*2 形式的列表，数字为 2 到 9999",
         en_hint="type: --oom-knob 'per_device_train_batch_size/2,gradient_accumulation_steps*2'",
         zh_hint="例如：--oom-knob 'per_device_train_batch_size/2,gradient_accumulation_steps*2'",
     ),
