@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "headway"
-_CODE = re.compile(r"[a-z]+/[a-z][a-z0-9.-]*")
+_CODE = re.compile(r"[a-z]+/(?!.*\.(?:py|sh|md|json|ya?ml)$)[a-z][a-z0-9.-]*")
 _START = re.compile(r"[a-z]+/[a-z0-9.-]*")
 _IN_TEMPLATE = re.compile(r"""["']([a-z]+/[a-z][a-z0-9-]*)["'](\s*~)?""")
 

@@ -18,6 +18,7 @@ from message_uses import Use, find_uses, literals, uses_in
 from headway.messages import Text, hint, say
 
 COMPUTED = {
+    "atlas/filmed-": "how a filmed episode ended, by a word",
     "checkpoint/head-": "columns of a table, in a loop",
     "checkpoint/note-": "marks of a checkpoint, in a loop",
     "cli/metavar-": "words for click's types, by their names",
