@@ -53,6 +53,8 @@ class Work:
     """Of one activation."""
     stream_bytes: float | None = None
     """Of one element of the residual stream, where autocast leaves it wider than `compute_bytes`."""
+    mlp_bytes: float | None = None
+    """Of one activation inside an MLP, where its linears answer in the type of their input; none: `compute_bytes`."""
     master_bytes: float = 0.0
     """Of a second, finer copy of a weight kept by the optimizer."""
     grad_bytes: float = 4.0

@@ -206,7 +206,7 @@ def _keep_attention(shape: Decoder, work: Work, q: float, kv: float) -> Iterator
 
 
 def _keep_mlp(shape: Decoder, work: Work, ffn: float) -> Iterator[tuple[str, float]]:
-    one = work.compute_bytes * (shape.active if shape.experts else 1)
+    one = (work.mlp_bytes or work.compute_bytes) * (shape.active if shape.experts else 1)
     whole = not _frozen(work)
     if shape.mlp == "swiglu":
         yield "gate and up", 2 * ffn * one

@@ -40,6 +40,9 @@ DENSE = {
 """Heads of two towers, and the norm in them."""
 LOSSES = {"freeanchor": 7.0}
 """Tensors of all logits a loss made of single operations keeps: probabilities, products, their logarithms."""
+FOCAL = 8.0
+"""The same of a focal loss that is no kernel of its own (torchvision, detectron2): probability, targets and their
+complement, cross entropy, and the factor with what it is made of."""
 UNKNOWN = {
     "crop640": "pyramid grid or searched pyramid: no formula",
     "lvis": "a mask for each of 1203 classes: no formula",
@@ -138,7 +141,7 @@ def _dense(config: str, tape: Tape, name: str, view: View) -> None:
         guided=name in ("ga-retinanet", "reppoints"),
         aligned="align" in config,
         pair=(31 if "center" in config else 13) if name == "fcos" else 8,  # areas, sides, targets; boxes round centres
-        losses=LOSSES.get(name, 3.0 if "ghm" in config else 1.0),
+        losses=FOCAL if "frozenbn" in config else LOSSES.get(name, 3.0 if "ghm" in config else 1.0),
         classes=view.classes,
         boxes=view.boxes,
     )
