@@ -78,9 +78,9 @@ class Settings:
     offload: Literal["none", "optimizer"] = "none"
     """What lives on the host: DeepSpeed's optimizer state and gradients (ZeRO-Offload)."""
     allocator: Literal["auto", "caching", "expandable"] = "auto"
-    """Whether segments of memory can grow (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True); axolotl, torchtitan
-    and Unsloth set it themselves."""
-    stack: Literal["auto", "torch", "hf", "axolotl", "torchtune", "torchtitan", "unsloth", "litgpt"] = "auto"
+    """Whether segments of memory can grow (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True); axolotl and Unsloth set
+    it themselves."""
+    stack: Literal["auto", "torch", "hf", "axolotl", "torchtune", "unsloth", "litgpt"] = "auto"
     """Whose code computes: a plain PyTorch loop (for full training), transformers with PEFT and bitsandbytes (for LoRA
     and QLoRA), or one that keeps less."""
 
@@ -94,7 +94,7 @@ class Settings:
     @property
     def has_growing_segments(self) -> bool:
         """Whether the allocator's segments can grow."""
-        own = "expandable" if self.codebase in ("axolotl", "torchtitan", "unsloth") else "caching"
+        own = "expandable" if self.codebase in ("axolotl", "unsloth") else "caching"
         return (own if self.allocator == "auto" else self.allocator) == "expandable"
 
     @property
@@ -190,7 +190,7 @@ def _formats(settings: Settings) -> dict[str, Any]:
     whole, pure = settings.method == "full", settings.is_16bit_whole
     narrow = pure or (settings.is_deepspeed and settings.is_mixed)
     # PEFT and Unsloth keep adapters in fp32 beside a 16-bit model; torchtune and litgpt in the model's type.
-    is_fine = settings.codebase in ("torch", "torchtitan", "hf", "axolotl", "unsloth") or not pure
+    is_fine = settings.codebase in ("torch", "hf", "axolotl", "unsloth") or not pure
     own = 4.0 if is_fine and not _casts_adapters(settings) else 2.0
     is_autocast = settings.strategy == "ddp" and (whole or (settings.frozen == "fp32" and settings.method == "lora"))
     kind = _PAGED.get(settings.optimizer, settings.optimizer)
@@ -251,7 +251,7 @@ def _layout(settings: Settings, ranks: int) -> dict[str, Any]:
         if settings.strategy == "zero3":
             out |= {"live_params": _ZERO_LIVE, "step_params": _ZERO_GROUP}
         return out
-    if settings.optimizer == "adamw" and settings.codebase in ("torch", "torchtitan", "hf", "axolotl", "unsloth"):
+    if settings.optimizer == "adamw" and settings.codebase in ("torch", "hf", "axolotl", "unsloth"):
         # torch.optim's foreach loop writes the root of all second moments out at once.
         out["step_bytes"] = 2.0 if settings.is_16bit_whole and settings.method == "full" else 4.0
     if settings.strategy == "ddp" and ranks > 1:
@@ -273,9 +273,6 @@ def _loss(settings: Settings) -> dict[str, Any]:
         copies = 3.0  # the head is in fp32, so its output never was in 16 bits
     # The Trainer autocasts even where every weight is in 16 bits.
     is_plain = settings.is_16bit_whole and not settings.is_transformers
-    if settings.codebase == "torch" and loss == "whole":
-        # The loop's own variable, in the compute type; torchtitan lets go of it before backward.
-        copies = 2.0 if settings.precision != "fp32" else 0.0
     out = {"loss": loss, "logit_copies": copies, "narrow_loss": settings.is_deepspeed or is_plain}
     if settings.codebase == "unsloth" and loss != "cut":
         # Before it cut the cross entropy (November 2024), Unsloth's model returned its logits, and the loop held them.
