@@ -8,7 +8,7 @@ pass: what is still kept when it reaches a layer, and the gradients and workspac
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from headway.planner.memory import MemoryForecast, peak_of
@@ -24,6 +24,10 @@ _TILES = 4.0
 """The same for its weights: 36 numbers for nine, once a batch."""
 _NARROW, _SMALL = 128, 256
 """Channels and places below which that scratch is not taken (calibrated on UNet): direct algorithms win there."""
+
+
+CUDNN_CONTEXT_BYTES = 1.1e9
+"""What a process takes before its first tensor once cuDNN's kernels are loaded (published series over batches)."""
 
 
 class NoFormulaError(LookupError):
@@ -218,4 +222,5 @@ def weigh_convnet(tape: Tape, work: Work, *, ranks: int = 1) -> MemoryForecast:
     moments = [*tape.moments, (tape.kept, 0.0, tape.once)]
     kept, passing, once = max(moments, key=lambda one: (one[0] + one[1]) * batch + one[2])
     parts = {"activations": kept * batch * size, "temporaries": (passing * batch + once) * size}
-    return peak_of(work, weights=tape.params * work.weight_bytes, trained=tape.trained, kept=parts, ranks=ranks)
+    found = peak_of(work, weights=tape.params * work.weight_bytes, trained=tape.trained, kept=parts, ranks=ranks)
+    return replace(found, context_bytes=CUDNN_CONTEXT_BYTES)
