@@ -113,6 +113,7 @@ def render(lang: Language) -> str:
 
 def _section(code: str, text: Text, uses: list[Use], lang: Language) -> str:
     words, advice = (text.zh, text.zh_hint) if lang == "zh" else (text.en, text.en_hint)
+    words, advice = _plain(words), _plain(advice)
     if uses and all(use.speaker in _NOTES for use in uses):
         lines = [f"! {words} [{code}]", f"→ {advice}"]
     else:
@@ -125,6 +126,11 @@ def _section(code: str, text: Text, uses: list[Use], lang: Language) -> str:
     note = _BETWEEN[lang].join(notes)
     body = "\n".join(lines)
     return f"\n### {code}\n\n```text\n{body}\n```" + (f"\n\n{note[:1].upper()}{note[1:]}" if note else "")
+
+
+def _plain(text: str) -> str:
+    """Return a text whose placeholders are names alone, without how each is spoken."""
+    return re.sub(r"\{(\w+)(?:![rs])?:[^{}]*\}", r"{\1}", text)
 
 
 def _exit_code(use: Use) -> int | None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
+
+ABSENT = "–"
+"""What a table shows where there is no value; a sentence says it in its own language."""
 
 _BYTE_STEPS = (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
 
 def size(num_bytes: float | None) -> str:
-    """Return bytes as text, `1.5 GiB`; an absent reading is `n/a`."""
+    """Return bytes as text, `1.5 GiB`; an absent reading is a dash."""
     if num_bytes is None or not math.isfinite(num_bytes):
-        return "n/a"
+        return ABSENT
     for name, step in _BYTE_STEPS:
         # What would round to 1024.0 of a unit is 1.0 of the next.
         if abs(num_bytes) >= step * 1023.95 / 1024:
@@ -19,9 +23,9 @@ def size(num_bytes: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Return seconds as text: `850 ms`, `12.4 s`, `3:05`, `2:03:05`, `3 d 4:05`; what is no number is `n/a`."""
+    """Return seconds as text: `850 ms`, `12.4 s`, `3:05`, `2:03:05`, `3 d 4:05`; what is not a number is a dash."""
     if seconds is None or not math.isfinite(seconds):
-        return "n/a"
+        return ABSENT
     if seconds < 0.9995:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 59.95:
@@ -35,16 +39,21 @@ def duration(seconds: float | None) -> str:
 
 
 def count(number: float | None) -> str:
-    """Return a count with its thousands apart: `1 048 576`."""
+    """Return a count with commas between the thousands: `1,048,576`."""
     if number is None:
-        return "n/a"
-    return f"{number:,.0f}".replace(",", " ")
+        return ABSENT
+    return f"{number:,.0f}"
+
+
+def commas(text: str) -> str:
+    """Return a text whose whole numbers have commas between the thousands: `1,048,576 / (8 × 2,048)`."""
+    return re.sub(r"(?<![\d.])\d{4,}(?!\d)", lambda found: f"{int(found[0]):,}", text)
 
 
 def short(number: float | None) -> str:
     """Return a number in three figures with a letter: `35.1k`, `1.88G`."""
     if number is None:
-        return "n/a"
+        return ABSENT
     for letter, step in (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if abs(number) >= 0.9995 * step:
             return f"{number / step:.3g}{letter}"

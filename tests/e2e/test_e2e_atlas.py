@@ -73,7 +73,7 @@ def test_the_guides_line_trains_on_eight_ranks_and_goes_on_from_epoch_ten(projec
     configure(project, num_epochs=11)
     done = run(project, home, f"torchrun --nproc_per_node=8 atlas/train.py --config {CONFIG}")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "no GPU here: a small model" in done.stdout.splitlines()[0]
+    assert "no GPU on this machine: a small model" in done.stdout.splitlines()[0]
     (log,) = (project / "logs").glob("train_????????_??????.log")
     setup = ["Training setup:", "  Distributed: True", "  World size: 8", "  Rank: 0, Local rank: 0"]
     assert "\n".join(setup) in log.read_text() and "\n".join(setup) in done.stdout
@@ -150,7 +150,9 @@ wait $first; a=$?; wait $second; exit $((10 * a + $?))
 """
 
 
-@pytest.mark.parametrize(("language", "words"), [("C", "exported once, RANK is the same"), ("zh_CN", "RANK 就都相同")])
+@pytest.mark.parametrize(
+    ("language", "words"), [("C", "a RANK that is exported once is the same"), ("zh_CN", "RANK 就都相同")]
+)
 def test_the_guides_one_rank_for_all_is_caught_and_explained(project, home, language, words):
     done = run(project, home, f"export LANG={language}.UTF-8\n" + GUIDES_WAY.format(port=free_port()))
     assert done.returncode == 22, done.stdout + done.stderr

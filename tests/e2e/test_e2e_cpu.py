@@ -33,7 +33,7 @@ def forbidden(tmp_path):
 def test_suspect_flags_are_looked_into_once_and_the_run_gets_what_works(tmp_path, forbidden):
     first = forbidden("train", *BF16)
     assert first.returncode == 0, first.stderr
-    assert "trying what this CPU really computes" in first.stderr
+    assert "testing which instructions this CPU really executes" in first.stderr
     assert "gets ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16" in " ".join(first.stderr.split())
     run = only_run(tmp_path)
     assert "cpu_settings.ONEDNN_MAX_CPU_ISA" in run.report.read_text(encoding="utf-8")
@@ -41,7 +41,7 @@ def test_suspect_flags_are_looked_into_once_and_the_run_gets_what_works(tmp_path
     assert "machine/cpu-limited" in told
     again = forbidden("eval")
     assert again.returncode == 0, again.stderr
-    assert "trying what this CPU" not in again.stderr
+    assert "testing which instructions this CPU" not in again.stderr
 
 
 def test_without_suspect_flags_the_first_step_tells_and_a_smoke_test_finds_the_cure(tmp_path, forbidden):
@@ -72,7 +72,7 @@ def test_a_value_of_the_users_own_is_kept_and_told_when_it_fails(forbidden):
     assert "type: export ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16" in " ".join(refused.stdout.split())
     followed = forbidden("train", *BF16, ONEDNN_MAX_CPU_ISA="AVX512_CORE_FP16")
     assert followed.returncode == 0, followed.stderr
-    assert "trying what this CPU" not in followed.stderr
+    assert "testing which instructions this CPU" not in followed.stderr
 
 
 def test_the_tests_set_themselves_up_the_same_way(tmp_path, forbidden):

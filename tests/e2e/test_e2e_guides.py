@@ -31,7 +31,7 @@ def test_the_guides_training_commands_train_and_leave_what_the_guide_promises(pr
         "./train_dual_gpu_enhanced.sh --num_iterations=6 --eval_every=3 --config=configs/dual_gpu/conservative.py",
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "no GPU here: a small model" in done.stdout.splitlines()[0]
+    assert "no GPU on this machine: a small model" in done.stdout.splitlines()[0]
     (log,) = (project / "logs").glob("train_dual_gpu_*.log")
     text = log.read_text()
     assert "[SUCCESS]" in text
@@ -77,7 +77,7 @@ def check_trains(project: Path, line: str) -> None:
     # Fewer steps by a variable, so that the command itself stays as it is; what it says itself goes first.
     done = run(project, line, HEADWAY_SET_TRAIN__STEPS="2")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "no GPU here: a small model" in done.stdout.splitlines()[0]
+    assert "no GPU on this machine: a small model" in done.stdout.splitlines()[0]
     newest = max((project / "logs").glob("train_dual_gpu_*.log"))
     assert newest.read_text() == done.stdout
 

@@ -72,14 +72,18 @@ def note(project: Path, name: str) -> dict:
 
 def test_the_start_script_trains_and_leaves_what_the_guide_promises(trained):
     screen = (trained / "screen").read_text(encoding="utf-8").splitlines()
-    assert screen[0].startswith("no GPU here: a small model")
+    assert screen[0].startswith("no GPU on this machine: a small model")
     (log,) = (trained / "logs").glob("training_*.log")
     assert log.read_text(encoding="utf-8").splitlines() == screen
-    for line in ("✅ 使用 2 个CPU进程进行训练", "✅ 训练数据集包含 8 个样本", "✅ 验证数据集包含 2 个样本"):
+    for line in (
+        "✅ training with 2 CPU processes",
+        "✅ the training set has 8 samples",
+        "✅ the validation set has 2 samples",
+    ):
         assert line in screen
     assert sum("Train Loss:" in line for line in screen) == 52
     assert any(line.startswith("Epoch 50 - Val Loss:") for line in screen)
-    assert any(line.startswith("✅ 损失函数稳定下降") for line in screen)
+    assert any(line.startswith("✅ the loss falls steadily") for line in screen)
     assert {path.name for path in (trained / "checkpoints").glob("*.pth")} == {
         "best_model.pth",
         "checkpoint_epoch_50.pth",
@@ -144,13 +148,15 @@ def test_the_other_two_ways_to_start_train_too(tmp_path, line):
     done = run(project, line, LANG="zh_CN.UTF-8")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("本机没有 GPU：在 CPU 上训练小模型")
+    for line in ("✅ 使用 2 个CPU进程进行训练", "✅ 训练数据集包含 8 个样本", "✅ 验证数据集包含 2 个样本"):
+        assert line in done.stdout.splitlines()
     assert (project / "checkpoints" / "best_model.pth").is_file()
 
 
 def test_the_data_check_counts_the_posters_and_reads_them(tmp_path):
     done = run(make_project(tmp_path), "python test_data_loading.py")
     assert done.returncode == 0, done.stderr
-    assert "✅ 训练数据集包含 8 个样本" in done.stdout
+    assert "✅ the training set has 8 samples" in done.stdout
     assert "10 posters with" in done.stdout
 
 

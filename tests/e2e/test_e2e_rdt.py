@@ -53,13 +53,13 @@ def test_the_guides_script_trains_two_ranks_and_its_evaluation_drives_the_arm(pr
     start = "bash train_single_task_2gpu.sh"
     done = run(project, start, HEADWAY_SET_TRAIN__STEPS="10", HEADWAY_SET_SAVE__EVERY="5")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "no GPU here: a small model" in done.stdout.splitlines()[0]
+    assert "no GPU on this machine: a small model" in done.stdout.splitlines()[0]
     for wanted in ("rdt/batch-meaning", "16 over all 2 devices, 8", "rdt/does-not-fit"):
         assert wanted in done.stderr.replace("\n  ", " ")
     folder = project / "checkpoints" / "single_task_scene10_2gpu"
     shown = run(project, "tail -n 200 checkpoints/single_task_scene10_2gpu/training.log").stdout
     for wanted in (
-        "🔍 检测到单任务训练，使用 libero_single_task 统计信息",
+        "🔍 training on one task: using the statistics libero_single_task",
         "Distributed training: world_size=2, rank=0\nDistributed training: world_size=2, rank=1",
         "Steps:   0%|          | 0/10 [00:00<?, ?it/s]",
         "Steps: 100%|██████████| 10/10 [",
@@ -72,7 +72,11 @@ def test_the_guides_script_trains_two_ranks_and_its_evaluation_drives_the_arm(pr
 
     judged = run(project, EVALUATE)
     assert judged.returncode == 0, judged.stderr
-    for wanted in ("no GPU here", "checkpoint-10/ema/model.safetensors is taken", "LIBERO's simulator is not driven"):
+    for wanted in (
+        "no GPU on this machine",
+        "checkpoint-10/ema/model.safetensors instead",
+        "LIBERO's simulator is not used",
+    ):
         assert wanted in judged.stdout
     assert "max_steps=200 × 16 is 3200 environment steps, but the environment ends after 200" in judged.stdout
     videos = project / "videos" / "single_task_2gpu_eval"
@@ -85,7 +89,7 @@ def test_accelerate_starts_it_too_and_one_process_leads(project):
     line = "accelerate launch --num_processes 2 --multi_gpu --mixed_precision bf16 main.py --train_batch_size=16"
     done = run(project, f"{line} --sample_batch_size=16 --dataloader_num_workers=8 --max_train_steps=3")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("no GPU here: a small model") == 1
+    assert done.stdout.count("no GPU on this machine: a small model") == 1
     (run_dir,) = (project / "runs").iterdir()
     plan = json.loads((run_dir / "plan.json").read_text())
     assert (plan["micro_batch"], plan["batch_samples"], plan["world_size"]) == (8, 16, 2)

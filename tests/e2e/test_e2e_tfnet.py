@@ -50,10 +50,10 @@ def test_the_quick_start_checks_trains_and_leaves_what_the_guide_promises(projec
     set_debug_mode(project)
     done = run(project, "python quick_start_gpu.py", **few_steps(project))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "MindSpore computes on CPU" in done.stdout and "any name will do" in done.stdout
+    assert "MindSpore works on CPU" in done.stdout and "any name will do" in done.stdout
     (log,) = (project / "logs_gpu").glob("gpu_training_*.log")
     text = log.read_text()
-    assert "no GPU here: a small model" in text.splitlines()[0]
+    assert "no GPU on this machine: a small model" in text.splitlines()[0]
     assert "Epoch 1 - Batch 3/3, Loss: " in text and "Validation WER: " in text
     assert "was not written" not in text
     assert "Best model saved: checkpoints_gpu/best_model.ckpt" in text
@@ -79,7 +79,7 @@ def test_every_other_way_to_start_trains_too(project, line):
 def test_the_set_up_is_tested_by_what_it_can_do(project):
     done = run(project, "python test_gpu_setup.py", **few_steps(project))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "configs/gpu_config.json" in done.stdout and "MindSpore computes on CPU" in done.stdout
+    assert "configs/gpu_config.json" in done.stdout and "MindSpore works on CPU" in done.stdout
     assert not (project / "logs_gpu").exists()
 
 

@@ -116,7 +116,7 @@ def test_a_lost_connection_alone_is_tried_again(tmp_path):
 def test_a_headway_error_of_a_rank_speaks_for_itself(tmp_path):
     launch = finish(make_run(tmp_path, steps=9, faults=[fault("fail_headway", rank=0, step=4)]))
     assert launch.process.returncode == 5
-    assert "ended with exit code 77 and no word why [diagnose/exited]" in launch.err
+    assert "ended with exit code 77 and no error message [diagnose/exited]" in launch.err
     assert "Traceback" not in launch.err
 
 
@@ -150,7 +150,7 @@ def test_a_crash_loop_stops_for_good(tmp_path):
     launch = finish(make_run(tmp_path, steps=9, faults=[fault("signal_itself", signal="SIGKILL", rank=1, step=4)]))
     assert launch.process.returncode == 93
     assert len(launch.events("attempt_started")) == 4
-    assert "3 restarts in a row came no further than step" in launch.err
+    assert "3 restarts in a row did not get past step" in launch.err
 
 
 def test_restarts_that_make_progress_are_not_counted(tmp_path):
@@ -222,7 +222,7 @@ def test_a_nursery_that_is_killed_every_time_ends_for_good_and_no_package_is_bla
     monkeypatch.setenv("DEADLY_IMPORT", f"SIGKILL:99:{tmp_path / 'count'}")
     launch = finish(make_run(tmp_path, steps=3), "fakes.fake_worker:main", "fakes.deadly_import")
     assert launch.process.returncode == 93
-    assert "the process the ranks are forked from died (SIGKILL) [diagnose/nursery-died]" in launch.err
+    assert "the process from which the ranks are forked died (SIGKILL) [diagnose/nursery-died]" in launch.err
     assert "pip install" not in launch.err
 
 

@@ -123,7 +123,7 @@ def test_a_line_that_goes_to_the_background_is_waited_for(tmp_path, code):
     ran = finished(tmp_path, "bash", "x.sh")
     assert (tmp_path / "done").exists()
     assert ran.process.returncode == code
-    assert "still running and are waited for" in ran.err
+    assert "are still running; waiting for them" in ran.err
     assert ran.events("run_ended")[0]["state"] == ("failed" if code else "done")
 
 
@@ -134,9 +134,9 @@ HASTY = "import headway.launch.background as wait; wait._IDLE_S = 1.0; import he
 @pytest.mark.parametrize(
     ("options", "left", "code", "named"),
     [
-        ((), "sleep 300", 5, "left processes behind that did nothing for 30 s and were ended"),
+        ((), "sleep 300", 5, "left processes behind that were idle for 30 s and were ended"),
         ((), "python -m http.server -b 127.0.0.1 0", 0, "were asked to end"),
-        (("--no-training",), "sleep 3", 0, "are waited for"),
+        (("--no-training",), "sleep 3", 0, "waiting for them"),
     ],
 )
 def test_what_a_training_leaves_idle_is_ended_named_and_not_called_done(tmp_path, options, left, code, named):

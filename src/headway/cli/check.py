@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -94,7 +95,11 @@ def check(
     stops = sum(finding.level == "stop" for finding in report.findings)
     if stops:
         raise CheckError("machine/stopped", num=stops)
-    click.echo(say("machine/ready"))
+    if report.stands_in is None:
+        click.echo(say("machine/ready"))
+    else:
+        where = f"--on {wanted}" if wanted else f"--machine {shlex.quote(str(record))}"
+        click.echo(say("machine/ready-other", source=report.stands_in, place=where))
 
 
 def _with_cpu(report: MachineReport, loaded: LoadedConfig | None, smoke: bool) -> MachineReport:

@@ -108,7 +108,7 @@ def tune(
         result["lr"] = {"base": loaded.config.lr.base * advice.factor, "breaks_at": advice.breaks_at}
     # The talk goes to stderr, so that with --json stdout is one object and nothing else.
     told: RateAdvice | Probe | Literal[False] | None = advice if has_rates else False
-    show_result(found, told, loaded.config.lr.base, budget_s, began, console, question.space().skips)
+    show_result(found, told, loaded.config.lr.base, budget_s, began, console, plan, question.space().skips)
     if target is not None and changes and (is_sure or as_json or _is_agreed(changes, target)):
         pen.write(target, changes, found)
         result["written"] = str(target)

@@ -160,7 +160,7 @@ def _is_text(tree: ast.expr) -> bool:
 
 
 def _name_of(tree: ast.AST) -> str:
-    """Return Python's own word for what stands there: Import, Call, LShift, complex."""
+    """Return Python's own word for it: Import, Call, LShift, complex."""
     if isinstance(tree, ast.Expr):
         return _name_of(tree.value)
     if isinstance(tree, ast.Constant):

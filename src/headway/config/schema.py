@@ -42,40 +42,40 @@ class BatchConfig(Section):
     """How many samples make one optimizer step."""
 
     per_device: Count | None = None
-    """Samples one rank takes through forward and backward at a time (the micro-batch)."""
+    """Samples per rank in one forward and backward pass (the micro-batch)."""
     total: Count | None = None
     """Samples or tokens (see `batch.unit`) of all ranks and micro-batches in one optimizer step."""
     accumulation: Count | None = None
-    """Micro-batches one rank adds up before an optimizer step; derived when per_device and total are given."""
+    """Gradient accumulation: micro-batches per rank and optimizer step; derived when per_device and total are set."""
     all_devices: Count | None = None
-    """Samples of all ranks in one micro-batch, which some guides call the total; sets per_device by dividing."""
+    """Samples of all ranks in one micro-batch, which some guides call the total; sets per_device."""
     unit: Literal["samples", "tokens"] = "samples"
     """What `batch.total` counts."""
 
 
 class LrConfig(Section):
-    """The learning rate, its rule for the batch, and its curve, counted in samples."""
+    """The learning rate, its scaling with the batch size, and its schedule, counted in samples."""
 
     base: Positive = 1e-3
-    """Learning rate at `lr.base_batch`; recipes with several parameter groups scale their own rates by it."""
+    """Learning rate at `lr.base_batch`; recipes with several parameter groups scale their own learning rates by it."""
     base_batch: Count | None = None
-    """Effective batch (in `batch.unit`) that `lr.base` was tuned for; none: the batch of this run."""
+    """Total batch (in `batch.unit`) that `lr.base` was tuned for; none: the total batch of this run."""
     scaling: Literal["none", "linear", "sqrt"] = "none"
-    """How the rate follows the ratio of effective batch to `lr.base_batch`."""
+    """How the learning rate follows the ratio of total batch to `lr.base_batch`."""
     schedule: Literal["constant", "cosine", "linear", "multistep"] = "constant"
-    """Shape after warm-up; `linear` falls to `lr.final` over the last `lr.decay` of the run."""
+    """Learning-rate schedule after warm-up; `linear` falls to `lr.final` over the last `lr.decay` of the run."""
     warmup_samples: Whole = 0
-    """Samples over which the rate rises from zero."""
+    """Warm-up: samples over which the learning rate rises from zero."""
     warmup_steps: Whole | None = None
-    """The same in optimizer steps, as guides count it; none: `lr.warmup_samples` decides."""
+    """Warm-up in optimizer steps, as guides count it; none: `lr.warmup_samples` decides."""
     decay: Share = 1.0
-    """Last share of the run over which `linear` falls; cosine and multistep use the whole run."""
+    """Last share of the run over which `linear` falls; cosine and multistep use the entire run."""
     final: Share = 0.0
-    """Share of the rate that is left at the end of cosine or linear."""
+    """Share of the learning rate that remains at the end of cosine or linear."""
     min: Positive | None = None
-    """The same as a rate, as guides write it: 1e-6 of 4e-4; none: `lr.final` decides."""
+    """Final learning rate as a value instead of a share, such as 1e-6 after 4e-4; none: `lr.final` decides."""
     milestones: tuple[Share, ...] = ()
-    """Shares of the run at which `multistep` multiplies the rate by `lr.gamma`."""
+    """Shares of the run at which `multistep` multiplies the learning rate by `lr.gamma`."""
     gamma: Positive = 0.1
     """Factor of `multistep`."""
 
@@ -84,38 +84,38 @@ class OptimizerConfig(Section):
     """The optimizer of every parameter group that the recipe does not set itself."""
 
     name: Literal["adamw", "adam", "muon", "sgd"] = "adamw"
-    """Optimizer; muon takes matrices and leaves the rest to AdamW."""
+    """Optimizer; muon updates matrices, AdamW the rest."""
     beta1: Share = 0.9
     """Decay of the first moment."""
     beta2: Share = 0.999
     """Decay of the second moment."""
     eps: Positive = 1e-8
-    """Added to the root of the second moment."""
+    """Added to the square root of the second moment."""
     weight_decay: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
-    """Decoupled for AdamW and Muon, L2 for Adam and SGD."""
+    """Weight decay: decoupled for AdamW and Muon, L2 for Adam and SGD."""
     momentum: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] = 0.9
-    """SGD: share of the last move that is kept; 0: no momentum, and no optimizer state."""
+    """SGD: share of the last update that is kept; 0: no momentum and no optimizer state."""
     nesterov: bool = False
-    """SGD: Nesterov's form of the momentum."""
+    """SGD: use Nesterov momentum."""
     clip: Positive | None = 1.0
     """Largest global gradient norm; none: no clipping."""
 
 
 class TrainConfig(Section):
-    """How long and with what arithmetic."""
+    """How long to train, and with which precision."""
 
     steps: Count | None = None
-    """Optimizer steps of the whole run; give one of steps, samples, epochs."""
+    """Optimizer steps of the entire run; set one of steps, samples, epochs."""
     samples: Count | None = None
-    """Samples of the whole run."""
+    """Samples of the entire run."""
     epochs: Positive | None = None
-    """Passes over the training set."""
+    """Epochs: passes over the training set."""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
-    """Compute type; auto: bf16 on GPUs that have it, fp32 on CPU."""
+    """Compute precision; auto: bf16 on GPUs that support it, fp32 on CPU."""
     compile: bool = False
-    """Run the model through torch.compile."""
+    """Compile the model with torch.compile."""
     activation_checkpoint: bool = False
-    """Recompute activations block by block in backward to save memory."""
+    """Activation checkpointing: recompute activations block by block in the backward pass to save memory."""
     deterministic: bool = True
     """Ask the framework for deterministic kernels, so that a resumed run is bit-equal."""
 
@@ -126,13 +126,13 @@ class EvalConfig(Section):
     every: Whole = 0
     """Optimizer steps between validations; 0: only at the end."""
     every_epochs: Positive | None = None
-    """Passes over the training set between validations, as some guides count, beside `eval.every`."""
+    """Epochs between validations, as some guides count, in addition to `eval.every`."""
     samples: Count | None = None
-    """Validation samples; none: the whole set."""
+    """Validation samples; none: the entire set."""
     trial_every: Whole = 0
     """Optimizer steps between trials (sampling, rollouts) of recipes that have them; 0: only at the end."""
     patience: Count | None = None
-    """Validations without a better result before the run stops early; none: never."""
+    """Validations in a row without improvement before the run stops early; none: never."""
 
 
 class SaveConfig(Section):
@@ -141,15 +141,15 @@ class SaveConfig(Section):
     every: Whole = 0
     """Optimizer steps between checkpoints; 0: only at the end and when asked to stop."""
     every_epochs: Positive | None = None
-    """Passes over the training set between checkpoints, as some guides count, beside `save.every`."""
+    """Epochs between checkpoints, as some guides count, in addition to `save.every`."""
     every_s: Positive | None = None
-    """Seconds between checkpoints, beside `save.every`."""
+    """Seconds between checkpoints, in addition to `save.every`."""
     keep_last: Count = 2
-    """Newest checkpoints to keep."""
+    """How many of the newest checkpoints to keep."""
     keep_every: Count | None = None
     """Keep every checkpoint whose step is a multiple of this."""
     keep_best: bool = True
-    """Keep the checkpoint with the best validation."""
+    """Keep the checkpoint with the best validation result."""
 
 
 class EmaConfig(Section):
@@ -160,20 +160,20 @@ class EmaConfig(Section):
     power: Positive | None = None
     """Rise to the decay as 1 - (1 + step / ema.inv_gamma) ** -power, as RDT does; none: as (1 + step) / (10 + step)."""
     inv_gamma: Positive = 1.0
-    """Stretches the rise with ema.power over more steps."""
+    """With ema.power: spreads the rise over more steps."""
     update_after: Whole = 0
-    """Steps during which the average is just the weights; with ema.power."""
+    """With ema.power: steps during which the average equals the weights."""
     min: Share = 0.0
-    """Smallest decay of the rise with ema.power."""
+    """With ema.power: smallest decay during the rise."""
 
 
 class GuardConfig(Section):
     """What to do when a loss or gradient is not a finite number."""
 
     policy: Literal["stop", "skip", "rollback"] = "stop"
-    """Stop the run, skip that step's update, or go back to the last checkpoint and skip the step's samples."""
+    """Stop the run, skip that step's update, or roll back to the last checkpoint and skip that step's samples."""
     limit: Count = 10
-    """Events after which skip and rollback stop the run."""
+    """Number of skips or rollbacks after which the run stops."""
 
 
 class ParallelConfig(Section):
@@ -184,26 +184,26 @@ class ParallelConfig(Section):
     cpus: Count = 2
     """CPU ranks when no GPU is used."""
     strategy: Literal["auto", "single", "ddp", "fsdp"] = "auto"
-    """One process, replicas with one gradient sum a step, or sharded parameters (FSDP2)."""
+    """One process, replicas that sum gradients once per step (DDP), or sharded parameters (FSDP2)."""
     workers: Whole = 0
-    """Data loader processes a rank; 0: the rank loads its own batches."""
+    """Data loader workers per rank; 0: the rank loads its own batches."""
     all_workers: Count | None = None
-    """Data loader processes of all ranks together, as guides with one process count them; sets workers by dividing."""
+    """Data loader workers of all ranks together, as single-process guides count them; sets workers."""
     prefetch: Count = 2
-    """Micro-batches each data loader process keeps ready."""
+    """Micro-batches that each data loader worker keeps ready."""
     threads: Count | None = None
-    """CPU threads a rank; none: the cores shared out."""
+    """CPU threads per rank; none: the cores divided evenly."""
 
 
 class LaunchConfig(Section):
     """Supervision of the ranks."""
 
     grace_s: Positive = 30.0
-    """Seconds ranks get to save and end after a stop signal before they are killed."""
+    """Seconds the ranks get to save and exit after a stop signal before they are killed."""
     restarts: Whole = 3
-    """Restarts in a row without progress before the run stops for good (exit 93)."""
+    """Restarts in a row without progress before the run stops permanently (exit code 93)."""
     on_hang: Literal["wait", "restart", "stop"] = "wait"
-    """What to do about a rank that a signal has stopped: tell and wait, restart all ranks from the last checkpoint, or
+    """What to do about a rank that a signal has paused: report and wait, restart all ranks from the last checkpoint, or
     stop the run."""
     on_oom: Literal["shrink", "always", "stop"] = "shrink"
     """What to do when memory runs out: `shrink` continues with a smaller micro-batch and more gradient accumulation
@@ -215,7 +215,7 @@ class EnvConfig(Section):
     """The interpreter of the ranks."""
 
     python: PathText | None = None
-    """Python of the ranks, when the framework lives in another environment; none: this one."""
+    """Python of the ranks, if the framework is installed in another environment; none: this one."""
 
 
 class RunConfig(Section):
@@ -226,9 +226,9 @@ class RunConfig(Section):
     preset: str | None = None
     """Preset of the recipe this config starts from."""
     name: Annotated[str, Field(max_length=80, pattern=r"^[\w.+-]*$")] | None = None
-    """Name of the run in its folder name; none: the recipe's."""
+    """Name of the run, used in its folder name; none: the recipe's name."""
     out: PathText = "runs"
-    """Folder that holds the run directories."""
+    """Folder that contains the run directories."""
     lang: Literal["auto", "en", "zh"] = "auto"
     """Language of messages; auto: from the locale."""
     seed: Whole = 0
@@ -238,11 +238,11 @@ class RunConfig(Section):
     batch: BatchConfig = Field(default_factory=BatchConfig)
     """How many samples make one optimizer step."""
     lr: LrConfig = Field(default_factory=LrConfig)
-    """Learning rate, its rule for the batch, its curve."""
+    """Learning rate, its scaling with the batch size, and its schedule."""
     optimizer: OptimizerConfig = Field(default_factory=OptimizerConfig)
-    """Optimizer of the groups the recipe does not set itself."""
+    """Optimizer of the parameter groups that the recipe does not set itself."""
     train: TrainConfig = Field(default_factory=TrainConfig)
-    """How long and with what arithmetic."""
+    """How long to train, and with which precision."""
     eval: EvalConfig = Field(default_factory=EvalConfig)
     """Validation, best model, early stop."""
     save: SaveConfig = Field(default_factory=SaveConfig)
@@ -250,9 +250,9 @@ class RunConfig(Section):
     ema: EmaConfig = Field(default_factory=EmaConfig)
     """Moving average of the weights."""
     guard: GuardConfig = Field(default_factory=GuardConfig)
-    """NaN and Inf."""
+    """How NaN and Inf are handled."""
     parallel: ParallelConfig = Field(default_factory=ParallelConfig)
-    """Devices and layout."""
+    """Devices and parallelism."""
     launch: LaunchConfig = Field(default_factory=LaunchConfig)
     """Supervision."""
     env: EnvConfig = Field(default_factory=EnvConfig)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from headway.config import RunConfig
 from headway.errors import HeadwayError
 from headway.guide.log import GuideLog
-from headway.messages import find_text, language, say
+from headway.messages import fill, find_text, language, say
 from headway.telemetry import RunDir, read_events
 
 _TOPICS: Sequence[tuple[str, str]] = (
@@ -86,11 +86,11 @@ def advise(own: Advice, topic: str, facts: Mapping[str, object]) -> list[str]:
     if code is None:
         return []
     text = find_text(code)
-    return (text.zh if language() == "zh" else text.en).format_map(_Known(facts)).split("\n")
+    return fill(text.zh if language() == "zh" else text.en, _Known(facts), language()).split("\n")
 
 
 class _Known(dict[str, object]):
-    """Facts; one that nobody knows is a dash."""
+    """Facts; one that is not known is a dash."""
 
     def __missing__(self, _: str) -> str:
         return "-"

@@ -11,6 +11,7 @@ from typing import Final, Literal, TypeVar
 
 from headway.errors import CheckError
 from headway.machine.record import Gpu, GpuProcess, MachineReport
+from headway.messages import say
 from headway.units import duration, size
 
 HELD_BYTES = 512 << 20
@@ -113,7 +114,7 @@ def list_holders(gpus: Sequence[Gpu]) -> str:
 def describe_holders(gpu: Gpu) -> str:
     """Return who holds one GPU, the largest first; without names, what is in use."""
     if gpu.lost:
-        return "lost"
+        return say("machine/state-lost")
     if gpu.claim is not None:
         return gpu.claim
     largest = sorted(gpu.processes, key=lambda one: -(one.held_bytes or 0))
@@ -121,7 +122,7 @@ def describe_holders(gpu: Gpu) -> str:
     more = f" (+{len(largest) - 2})" if len(largest) > 2 else ""
     if named:
         return named + more
-    busy = f", {gpu.utilisation} %" if gpu.utilisation is not None else ""
+    busy = f", {gpu.utilisation}%" if gpu.utilisation is not None else ""
     return f"{size(gpu.used_bytes)}{busy}"
 
 

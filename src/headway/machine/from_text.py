@@ -278,7 +278,7 @@ def _judge_rocm(facts: Facts) -> Iterator[Finding]:
         # A share alone says nothing of bytes; a share of some per cent is what the driver keeps.
         share = one.get("vram_pct")
         if isinstance(share, int) and share >= _VRAM_HELD and one.get("memory_total_bytes") is None:
-            held = {"gpu": str(one["index"]), "holders": "n/a", "used": f"{share} %", "total": "VRAM"}
+            held = {"gpu": str(one["index"]), "holders": "n/a", "used": f"{share}%", "total": "VRAM"}
             yield Finding(code="machine/gpu-busy", level="warn", facts=held)
     if facts.get("low_power"):
         yield Finding(code="machine/rocm-low-power", level="note", facts={})

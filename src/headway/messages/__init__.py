@@ -1,7 +1,8 @@
 """Every sentence a person reads, by code, in Chinese and English.
 
 A code is `stage/what`; its texts live in `messages/<stage>.py`, both languages side by side, so that a change
-to one is seen beside the other. Placeholders are `{name}`; a test compares them between the languages. A recipe's
+to one is seen beside the other. Placeholders are `{name}`; a test compares them between the languages. A placeholder
+may say what kind of value it shows (`{names:list}`), which `spoken` then puts into the sentence's language. A recipe's
 texts are `texts.py` in its own folder, under the recipe's name; the registry of recipes says where that is.
 """
 
@@ -13,11 +14,14 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Literal
 
+from headway.messages.spoken import fill, speak
+
 __all__ = [
     "LANGUAGES",
     "Language",
     "Text",
     "add_texts",
+    "fill",
     "find_module",
     "find_text",
     "follow_language",
@@ -25,6 +29,7 @@ __all__ = [
     "language",
     "say",
     "set_language",
+    "speak",
 ]
 
 Language = Literal["en", "zh"]
@@ -94,10 +99,12 @@ def find_text(code: str) -> Text:
 def say(code: str, lang: Language | None = None, /, **facts: object) -> str:
     """Return the text of a code with its facts filled in."""
     text = find_text(code)
-    return (text.zh if (lang or language()) == "zh" else text.en).format_map(facts)
+    lang = lang or language()
+    return fill(text.zh if lang == "zh" else text.en, facts, lang)
 
 
 def hint(code: str, lang: Language | None = None, /, **facts: object) -> str:
     """Return what to do about a code, or an empty text."""
     text = find_text(code)
-    return (text.zh_hint if (lang or language()) == "zh" else text.en_hint).format_map(facts)
+    lang = lang or language()
+    return fill(text.zh_hint if lang == "zh" else text.en_hint, facts, lang)

@@ -31,33 +31,33 @@ Example:
     "cli/metavar-folder": Text(en="FOLDER", zh="目录"),
     "cli/error": Text(en="error: {text} [{code}]", zh="错误：{text} [{code}]"),
     "cli/hint": Text(en="hint: {text}", zh="提示：{text}"),
-    "cli/hint-again": Text(en="the whole command, corrected:", zh="改正后的完整命令："),
+    "cli/hint-again": Text(en="the full command, corrected:", zh="改正后的完整命令："),
     "cli/path-missing": Text(
         en="{path}: there is no such file or folder",
         zh="{path}：文件或目录不存在",
-        en_hint="check the spelling, or make the folder first: mkdir -p {path}",
+        en_hint="check the spelling, or create the folder first: mkdir -p {path}",
         zh_hint="检查拼写，或先创建目录：mkdir -p {path}",
     ),
     "cli/path-a-link": Text(
-        en="{path} is a symbolic link, or a circle of them; nothing is written through links in a run directory",
-        zh="{path} 是符号链接（或循环链接）；不会通过训练目录中的链接写入",
-        en_hint="look where it leads:\nls -ld {path}",
+        en="{path} is a symbolic link or a loop of links; headway does not write through links in a run directory",
+        zh="{path} 是符号链接（或循环链接）；headway 不会通过训练目录中的链接写入",
+        en_hint="see where it points:\nls -ld {path}",
         zh_hint="查看它指向哪里：\nls -ld {path}",
     ),
     "cli/path-no-file": Text(
         en="{path} is not a regular file",
         zh="{path} 不是普通文件",
-        en_hint="look at it:\nls -ld {path}",
+        en_hint="inspect it:\nls -ld {path}",
         zh_hint="查看：\nls -ld {path}",
     ),
     "cli/path-denied": Text(
         en="{path}: permission denied",
         zh="{path}：没有访问权限",
-        en_hint="choose a place that you may write to, or have its owner open it for you",
+        en_hint="choose a place you can write to, or ask its owner for permission",
         zh_hint="换一个有写入权限的位置，或由其所有者开放权限",
     ),
     "cli/path-not-folder": Text(
-        en="{path}: a part of this path is a file and not a folder",
+        en="{path}: a part of this path is a file, not a folder",
         zh="{path}：路径中有一段是文件，不是目录",
         en_hint="choose another path",
         zh_hint="换一个路径",
@@ -65,11 +65,11 @@ Example:
     "cli/path-a-folder": Text(
         en="{path}: this is a folder, but a file is needed",
         zh="{path}：这是目录，此处需要文件",
-        en_hint="choose the name of a file in it",
+        en_hint="choose a file name inside it",
         zh_hint="写出其中某个文件的名称",
     ),
     "cli/path-exists": Text(
-        en="{path}: there is a file of this name already",
+        en="{path}: a file with this name already exists",
         zh="{path}：已有同名文件",
         en_hint="choose another name, or remove it first",
         zh_hint="换一个名称，或先删除它",
@@ -81,15 +81,15 @@ Example:
         zh_hint="换一个更短的名称",
     ),
     "cli/disk-full": Text(
-        en="the disk is full, or your quota on it ({path})",
+        en="the disk is full, or your disk quota is used up ({path})",
         zh="磁盘已满，或已超出配额（{path}）",
         en_hint="free some space, see: df -h .",
         zh_hint="腾出空间，查看：df -h .",
     ),
     "cli/file-too-large": Text(
-        en="{path}: the file would be larger than this process may write",
+        en="{path}: the file would exceed the file size limit of this process",
         zh="{path}：文件将超过本进程允许写入的大小",
-        en_hint="look at the limit:\nulimit -f",
+        en_hint="show the limit:\nulimit -f",
         zh_hint="查看该限制：\nulimit -f",
     ),
     "cli/disk-read-only": Text(
@@ -101,7 +101,7 @@ Example:
     "cli/disk-error": Text(
         en="the disk reports an error ({path})",
         zh="磁盘报告读写错误（{path}）",
-        en_hint="look at the kernel's messages: dmesg | tail",
+        en_hint="check the kernel log: dmesg | tail",
         zh_hint="查看内核日志：dmesg | tail",
     ),
     "cli/too-many-files": Text(
@@ -111,58 +111,62 @@ Example:
         zh_hint="提高上限：ulimit -n 65536",
     ),
     "cli/no-working-directory": Text(
-        en="the folder you are in has been deleted or moved",
+        en="the current folder has been deleted or moved",
         zh="当前所在的目录已被删除或移走",
-        en_hint="go to one that exists: cd ~",
+        en_hint="change to one that exists: cd ~",
         zh_hint="换到存在的目录：cd ~",
     ),
     "cli/no-memory": Text(
-        en="this process may not use as much memory as the command needs",
-        zh="此进程可用的内存不足以完成该命令",
+        en="the memory limit of this process is too low for the command",
+        zh="此进程的内存上限过低，无法完成该命令",
         en_hint="ulimit -v unlimited; ulimit -d unlimited    # then the same command again",
         zh_hint="ulimit -v unlimited; ulimit -d unlimited    # 然后重新运行同一条命令",
     ),
     "cli/package-missing": Text(
-        en="the Python package {package} is needed here, but it is not installed (module {module})",
-        zh="这里需要 Python 软件包 {package}，但尚未安装（模块 {module}）",
+        en="the Python package {package} is needed, but it is not installed (module {module})",
+        zh="需要 Python 软件包 {package}，但尚未安装（模块 {module}）",
         en_hint="{python} -m pip install {package}    # installs it",
         zh_hint="{python} -m pip install {package}    # 安装它",
     ),
     "cli/bug": Text(
-        en="this is a bug in headway, not in your run",
+        en="this is a bug in headway, not in your training",
         zh="这是 headway 自身的缺陷，不是你的训练有问题",
-        en_hint="report the text above together with the version, {version}",
+        en_hint="report the output above and the version, {version}",
         zh_hint="反馈时附上以上全部输出和版本号 {version}",
     ),
     # one line a command
     "cli/line-train": Text(en="check, plan, launch, train, report", zh="检查、规划、启动、训练、出报告"),
-    "cli/line-run": Text(en="supervise any launch line or script", zh="监控运行任意启动命令或脚本"),
-    "cli/line-resume": Text(en="go on with a run from its newest good checkpoint", zh="从最新的完好检查点继续训练"),
-    "cli/line-check": Text(en="look at this machine", zh="检查本机"),
+    "cli/line-run": Text(en="run any launch line or script under supervision", zh="监控运行任意启动命令或脚本"),
+    "cli/line-resume": Text(en="resume a run from its newest intact checkpoint", zh="从最新的完好检查点继续训练"),
+    "cli/line-check": Text(en="check this machine", zh="检查本机"),
     "cli/line-plan": Text(
-        en="batch, learning rate, steps: before a second is spent", zh="开跑前算好批次、学习率和步数"
+        en="show batch size, learning rate, steps and memory before training", zh="训练前算好批大小、学习率、步数和显存"
     ),
-    "cli/line-tune": Text(en="the fastest settings, by short real runs", zh="用短时间的真实训练找出最快的设置"),
-    "cli/line-eval": Text(en="measure a trained model", zh="评测训练好的模型"),
-    "cli/line-predict": Text(en="let a trained model produce something", zh="用训练好的模型生成结果"),
+    "cli/line-tune": Text(en="find the fastest settings with short real runs", zh="用短时间的真实训练找出最快的设置"),
+    "cli/line-eval": Text(en="evaluate a trained model", zh="评测训练好的模型"),
+    "cli/line-predict": Text(en="generate output with a trained model", zh="用训练好的模型生成结果"),
     "cli/line-watch": Text(en="follow a run in the terminal", zh="在终端实时查看训练"),
     "cli/line-attach": Text(
         en="follow a detached run; Ctrl-C saves and stops it", zh="接管后台训练；按 Ctrl-C 保存并停止"
     ),
     "cli/line-stop": Text(en="save and stop a run", zh="保存并停止训练"),
     "cli/line-runs": Text(en="list runs", zh="列出所有训练"),
-    "cli/line-compare": Text(en="runs side by side: what differs, what it brought", zh="并排比较训练：差异与效果"),
-    "cli/line-report": Text(en="one HTML file about a run", zh="生成单文件 HTML 训练报告"),
+    "cli/line-compare": Text(
+        en="compare runs: settings that differ, difference in results", zh="比较多次训练：设置的差异与结果的差异"
+    ),
+    "cli/line-report": Text(en="write one HTML file about a run", zh="生成单文件 HTML 训练报告"),
     "cli/line-export": Text(
-        en="metrics as CSV, JSON or TensorBoard files", zh="把指标导出为 CSV、JSON 或 TensorBoard 文件"
+        en="export metrics as CSV, JSON or TensorBoard files", zh="把指标导出为 CSV、JSON 或 TensorBoard 文件"
     ),
     "cli/line-ckpt": Text(en="list, verify, export, prune checkpoints", zh="列出、校验、导出、清理检查点"),
     "cli/line-config": Text(en="show, explain and describe the config", zh="查看和解释配置"),
-    "cli/line-new": Text(en="a project in which a guide's own commands work", zh="生成项目，指南里的命令可以原样运行"),
+    "cli/line-new": Text(
+        en="create a project in which a guide's commands work as written", zh="生成项目，指南里的命令可以原样运行"
+    ),
     "cli/new-help": Text(
-        en="""Make a project folder in which a guide's own commands work, word for word.
+        en="""Create a project folder in which a guide's commands work as written.
 
-With --recipe, write a recipe of your own instead: the smallest that trains, with comments and a test.
+With --recipe, create a recipe of your own instead: the smallest one that trains, with comments and a test.
 
 Example:
   headway new nanochat mychat
@@ -175,8 +179,8 @@ Example:
   headway new nanochat mychat
   headway new --recipe mytask mytask""",
     ),
-    "cli/option-dry-run-files": Text(en="list the files and write nothing", zh="只列出文件，不写入"),
-    "cli/option-new-recipe": Text(en="write a recipe of this name into FOLDER", zh="在 FOLDER 中生成以此命名的配方"),
+    "cli/option-dry-run-files": Text(en="list the files, write nothing", zh="只列出文件，不写入"),
+    "cli/option-new-recipe": Text(en="create a recipe with this name in FOLDER", zh="在 FOLDER 中生成以此命名的配方"),
     "cli/new-recipe-made": Text(
         en="{folder} is ready; test and train it:\npytest {path}\nheadway train {path}",
         zh="{folder} 已就绪；测试并训练：\npytest {path}\nheadway train {path}",
@@ -185,15 +189,15 @@ Example:
         en="{folder} is ready: the commands of the {recipe} guide work there",
         zh="{folder} 已就绪：{recipe} 指南里的命令可以在其中原样运行",
     ),
-    "cli/line-adopt": Text(en="understand an old launch line, script or guide", zh="读懂旧的启动命令、脚本或指南"),
+    "cli/line-adopt": Text(en="read an old launch line, script or guide", zh="读懂旧的启动命令、脚本或指南"),
     "cli/line-completion": Text(en="shell completion for bash, zsh, fish", zh="bash、zsh、fish 的命令补全"),
-    "cli/line-trust": Text(en="let a folder or interpreter that a file names run", zh="允许运行文件中指定的代码"),
+    "cli/line-trust": Text(en="allow code named in a file to run", zh="允许运行文件中指定的代码"),
     "cli/trust-help": Text(
-        en="""Let code that a config file or a run directory names run: a recipe folder, or an interpreter.
+        en="""Allow code that a config file or a run directory names: a recipe folder or an interpreter.
 
-A path you type (headway train ./folder) is trusted from then on. A path that only a file names is not: reading a
-config or a run that somebody sent must not run their code. Without PATH the trusted paths are listed; they are kept
-in ~/.config/headway/trusted, and HEADWAY_TRUST may name more.
+A path you type (headway train ./folder) is trusted from then on. A path that only a file names is not trusted: reading
+a config or a run that someone sent must not run their code. Without PATH, the trusted paths are listed; the list is
+in ~/.config/headway/trusted, and HEADWAY_TRUST can add more.
 
 Example:
   headway trust ./my_recipe""",
@@ -205,8 +209,8 @@ Example:
 示例：
   headway trust ./my_recipe""",
     ),
-    "cli/option-forget": Text(en="take the path off the list", zh="从列表中移除该路径"),
-    "cli/option-trust-dry-run": Text(en="say what would be kept and write nothing", zh="只说明将如何记录，不写入"),
+    "cli/option-forget": Text(en="remove the path from the list", zh="从列表中移除该路径"),
+    "cli/option-trust-dry-run": Text(en="show what would be recorded, write nothing", zh="只说明将如何记录，不写入"),
     "cli/trust-none": Text(en="no path is trusted yet", zh="还没有受信任的路径"),
     "cli/trusted": Text(en="{path} is trusted: its code may run", zh="已信任 {path}：可以运行其中的代码"),
     "cli/trust-forgotten": Text(en="{path} is no longer trusted", zh="已不再信任 {path}"),
@@ -221,50 +225,50 @@ Example:
         zh="文件中指定了 {path}，该命令会运行其中的代码；今后信任它吗？",
     ),
     "cli/no-recipe": Text(
-        en="{run} was started by headway run: it has no recipe that could load its model",
+        en="{run} was started by headway run: it has no recipe that can load its model",
         zh="{run} 由 headway run 启动：没有可以加载其模型的配方",
-        en_hint="use the evaluation of your own script",
-        zh_hint="使用自己的脚本进行评测",
+        en_hint="evaluate it with your own script",
+        zh_hint="用自己的脚本评测",
     ),
     "cli/untrusted": Text(
-        en="a file names {path}, whose code would run here; it is not trusted yet",
+        en="a file names {path}, and this command would run its code; it is not trusted yet",
         zh="文件中指定了 {path}，该命令会运行其中的代码；它尚未受信任",
-        en_hint="look at it, then allow it once:\nheadway trust {quoted}",
+        en_hint="inspect it, then allow it once:\nheadway trust {quoted}",
         zh_hint="确认内容无误后，允许一次即可：\nheadway trust {quoted}",
     ),
     # options that several commands have
     "cli/option-help": Text(en="show this help", zh="显示本帮助"),
     "cli/option-version": Text(en="show the version", zh="显示版本"),
-    "cli/option-lang": Text(en="language of all texts", zh="界面语言"),
+    "cli/option-lang": Text(en="language of all output", zh="界面语言"),
     "cli/option-color": Text(en="colour on the terminal", zh="终端颜色"),
     "cli/option-json": Text(en="print one JSON object", zh="输出一个 JSON 对象"),
-    "cli/option-out": Text(en="folder that holds the run directories", zh="存放训练目录的位置"),
+    "cli/option-out": Text(en="folder that contains the run directories", zh="存放训练目录的位置"),
     "cli/option-detach": Text(
-        en="train in the background; the run outlives this terminal", zh="在后台训练，关闭终端不受影响"
+        en="train in the background; the run continues when this terminal closes", zh="在后台训练，关闭终端不受影响"
     ),
     "cli/option-trace": Text(
-        en="forecast memory by a trace of the real model and step before it starts (seconds, kept for the next time); "
-        "the default on GPUs where the recipe has no formula",
-        zh="开始前追踪真实的模型与训练步来预测内存（需数秒，结果会保留）；在 GPU 上且配方没有公式时默认如此",
+        en="forecast memory by tracing the real model and step before the start (takes seconds, result is cached); "
+        "the default on GPUs when the recipe has no formula",
+        zh="开始前追踪真实的模型与训练步来预测显存（需数秒，结果会缓存）；在 GPU 上且配方没有公式时默认如此",
     ),
     "cli/tracing": Text(
-        en="tracing one step to see whether it fits (some seconds, kept for the next time; --no-trace leaves it out)",
-        zh="正在追踪一个训练步，看内存是否够用（需数秒，结果会保留；--no-trace 可跳过）",
+        en="tracing one step to see whether it fits (takes some seconds, result is cached; --no-trace skips it)",
+        zh="正在追踪一个训练步，看显存是否够用（需数秒，结果会缓存；--no-trace 可跳过）",
     ),
     "cli/option-dry-run": Text(en="check and plan, then stop", zh="只检查和规划，不训练"),
     "cli/option-step": Text(en="checkpoint: a step, `latest` or `best`", zh="检查点：步数、`latest` 或 `best`"),
-    "cli/option-samples": Text(en="validation samples to use", zh="使用多少个验证样本"),
+    "cli/option-samples": Text(en="number of validation samples to use", zh="使用多少个验证样本"),
     "cli/option-to": Text(
-        en="folder for what is produced; default: predictions/ in the run directory",
+        en="folder for the output; default: predictions/ in the run directory",
         zh="生成的文件放到哪个目录；默认是训练目录下的 predictions/",
     ),
-    "cli/option-now": Text(en="do not save first", zh="不保存，立即停止"),
-    "cli/option-wait": Text(en="seconds to wait for the end", zh="最多等待多少秒"),
+    "cli/option-now": Text(en="stop immediately, without saving", zh="不保存，立即停止"),
+    "cli/option-wait": Text(en="how many seconds to wait for the end", zh="最多等待多少秒"),
     # a line that makes no sense
     "cli/no-command": Text(
         en="{path} has no command {given}",
         zh="{path} 没有 {given} 这个命令",
-        en_hint="see the commands: {path} --help",
+        en_hint="list the commands: {path} --help",
         zh_hint="查看所有命令：{path} --help",
     ),
     "cli/no-command-near": Text(
@@ -276,7 +280,7 @@ Example:
     "cli/no-option": Text(
         en="{command} has no option {option}",
         zh="{command} 没有 {option} 这个选项",
-        en_hint="see the options: {command} --help",
+        en_hint="list the options: {command} --help",
         zh_hint="查看所有选项：{command} --help",
     ),
     "cli/no-option-near": Text(
@@ -286,32 +290,32 @@ Example:
         zh_hint="改为：{command} {near}",
     ),
     "cli/option-needs-value": Text(
-        en="{option} needs a value after it",
+        en="{option} needs a value",
         zh="{option} 后面缺少值",
-        en_hint="see what it takes: {command} --help",
+        en_hint="see which values it accepts: {command} --help",
         zh_hint="查看可用的值：{command} --help",
     ),
     "cli/option-is-flag": Text(
-        en="{option} takes no value",
+        en="{option} does not take a value",
         zh="{option} 不带值",
         en_hint="type: {command} {option}",
         zh_hint="改为：{command} {option}",
     ),
     "cli/missing": Text(
-        en="{command} needs {name}, and it is not given",
+        en="{command} needs {name}, but it is missing",
         zh="{command} 缺少 {name}",
-        en_hint="see what it is: {command} --help",
+        en_hint="see what it means: {command} --help",
         zh_hint="查看说明：{command} --help",
     ),
     "cli/missing-choice": Text(
-        en="{command} needs {name}, one of {choices}",
-        zh="{command} 缺少 {name}，可选：{choices}",
+        en="{command} needs {name}: one of {choices:list}",
+        zh="{command} 缺少 {name}，可选：{choices:list}",
         en_hint="for example: {command} {first}",
         zh_hint="例如：{command} {first}",
     ),
     "cli/not-a-choice": Text(
-        en="{name} is {value}, but must be one of {choices}",
-        zh="{name} 的值是 {value}，只能是 {choices} 之一",
+        en="{name} is {value}, but must be one of {choices:list}",
+        zh="{name} 的值是 {value}，只能是 {choices:list} 之一",
         en_hint="type: {near}",
         zh_hint="改为：{near}",
     ),
@@ -328,41 +332,38 @@ Example:
         zh_hint="在 {name} 后面用数字写出",
     ),
     "cli/no-path": Text(
-        en="{name} names {path}, which does not exist",
-        zh="{name} 指定的 {path} 不存在",
+        en="{name} is {path}, which does not exist",
+        zh="{name} 为 {path}，但该路径不存在",
         en_hint="check the path: ls {path}",
         zh_hint="检查路径：ls {path}",
     ),
     "cli/path-is-folder": Text(
-        en="{name} names {path}, which is a folder; a file is wanted",
-        zh="{name} 指定的 {path} 是目录，这里需要文件",
-        en_hint="add the name of the file to {path}",
+        en="{name} is {path}, which is a folder; a file is needed",
+        zh="{name} 为 {path}，这是目录，此处需要文件",
+        en_hint="add the file name to {path}",
         zh_hint="在 {path} 后面写上文件名",
     ),
     "cli/path-is-file": Text(
-        en="{name} names {path}, which is a file; a folder is wanted",
-        zh="{name} 指定的 {path} 是文件，这里需要目录",
-        en_hint="name a folder, or one that does not exist yet",
+        en="{name} is {path}, which is a file; a folder is needed",
+        zh="{name} 为 {path}，这是文件，此处需要目录",
+        en_hint="give a folder, or a path that does not exist yet",
         zh_hint="换成目录，或一个尚不存在的路径",
     ),
     "cli/extra-words": Text(
-        en="{command} has no use for: {words}",
-        zh="{command} 不接受多余的参数：{words}",
-        en_hint="leave it out, or see what is taken: {command} --help",
+        en="{command} does not accept: {words:list}",
+        zh="{command} 不接受多余的参数：{words:list}",
+        en_hint="remove it, or see the usage: {command} --help",
         zh_hint="删掉它，或查看用法：{command} --help",
     ),
     "cli/not-understood": Text(
-        en="{text}",
-        zh="{text}",
-        en_hint="see how it is used: {command} --help",
-        zh_hint="查看用法：{command} --help",
+        en="{text}", zh="{text}", en_hint="see the usage: {command} --help", zh_hint="查看用法：{command} --help"
     ),
     # train, resume
     "cli/train-help": Text(
         en="""Train a recipe or a config file: check, plan, launch, train, report.
 
-WHAT is a recipe's name (nanochat) or a config file (.yaml .json .toml .py); without it the default
-recipe trains on built-in data. Values are changed by key=value, in any number.
+WHAT is the name of a recipe (nanochat) or a config file (.yaml .json .toml .py); without it, the default
+recipe trains on built-in data. Change any number of values with key=value.
 
 Ctrl-C or SIGTERM saves and stops; SIGUSR1 or SIGUSR2 saves a checkpoint, and training continues.
 
@@ -383,41 +384,41 @@ Ctrl-C 或 SIGTERM 会保存并停止；SIGUSR1 或 SIGUSR2 只保存检查点�
   headway train run.yaml lr.base=3e-4 --detach""",
     ),
     "cli/option-fork-step": Text(
-        en="go on from this step in a new run; the old run stays as it is",
+        en="start a new run from this step; the old run is not changed",
         zh="从这一步开始一次新的训练；原来的训练保持不变",
     ),
     "cli/no-such-step": Text(
-        en="run {run} has no checkpoint of step {step}; it has {known}",
-        zh="训练 {run} 没有第 {step} 步的检查点；已有：{known}",
+        en="run {run} has no checkpoint of step {step}; available: {known:list}",
+        zh="训练 {run} 没有第 {step} 步的检查点；现有：{known:list}",
         en_hint="type: headway ckpt list {run}",
         zh_hint="运行：headway ckpt list {run}",
     ),
     "cli/option-from-scratch": Text(
-        en="begin at step 0 although the run has saved: only where no checkpoint passes verification",
+        en="start at step 0 although the run has saved checkpoints: only allowed when none of them passes verification",
         zh="虽已保存过检查点，仍从第 0 步开始：仅当没有检查点通过校验时可用",
     ),
     "cli/scratch-or-step": Text(
-        en="--step {step} and --from-scratch exclude each other",
+        en="--step {step} and --from-scratch cannot be used together",
         zh="--step {step} 与 --from-scratch 不能同时使用",
-        en_hint="leave one of them out",
+        en_hint="remove one of them",
         zh_hint="去掉其中一个",
     ),
     "cli/older-checkpoint": Text(
-        en="step {step} is used: {name} does not pass verification: {why}",
-        zh="使用第 {step} 步：{name} 未通过校验：{why}",
+        en="using step {step}, because {name} does not pass verification: {why:said}",
+        zh="改用第 {step} 步，因为 {name} 未通过校验：{why:said}",
     ),
-    "cli/used-step": Text(en="from the checkpoint of step {step}", zh="使用第 {step} 步的检查点"),
+    "cli/used-step": Text(en="using the checkpoint of step {step}", zh="使用第 {step} 步的检查点"),
     "cli/scratch-not-needed": Text(
-        en="run {run} has an intact checkpoint of step {step}; --from-scratch would give it up",
+        en="run {run} has an intact checkpoint of step {step}; --from-scratch would discard it",
         zh="训练 {run} 有完好的第 {step} 步检查点；--from-scratch 会将其放弃",
-        en_hint="headway resume {run}  # continues from step {step}\nheadway train  # begins a new run",
+        en_hint="headway resume {run}  # continues from step {step}\nheadway train  # starts a new run",
         zh_hint="headway resume {run}  # 从第 {step} 步继续训练\nheadway train  # 开始新的训练",
     ),
     "cli/resume-help": Text(
-        en="""Go on with a run from its newest checkpoint that verifies.
+        en="""Resume a run from its newest checkpoint that passes verification.
 
-RUN is a run directory, its name or a part of it; without it the newest run. Values may be changed, and the
-number of devices too: the data order stays the same, and so does the total batch unless batch.total is given.
+RUN is a run directory, its name or a part of the name; without it, the newest run. You can change values and the
+number of devices: the data order stays the same, and so does the total batch unless batch.total is given.
 
 Example:
   headway resume
@@ -438,19 +439,19 @@ RUN 是训练目录、训练名或名字的一部分；省略时取最新的训�
         zh_hint="继续训练更多步：headway resume {run} steps={more}",
     ),
     "cli/resume-fixed": Text(
-        en="{key}={now} cannot be set on a resume: run {run} began with {key}={before}, and its data order and weights"
-        " come from that",
+        en="{key}={now} cannot be set on resume: run {run} started with {key}={before}, which determines its data "
+        "order and weights",
         zh="继续训练时不能设置 {key}={now}：训练 {run} 开始时是 {key}={before}，数据顺序和权重由它决定",
         en_hint="start a new run:\n{typed}",
         zh_hint="开始新的训练：\n{typed}",
     ),
-    "cli/detached": Text(en="run {run} trains in the background", zh="训练 {run} 已转入后台"),
+    "cli/detached": Text(en="run {run} is training in the background", zh="训练 {run} 已转入后台"),
     "cli/next": Text(en="next: {command}", zh="下一步：{command}"),
     # eval, predict
     "cli/eval-help": Text(
-        en="""Measure a trained model on the validation data, from its newest or best checkpoint.
+        en="""Evaluate a trained model on the validation data, from its newest or best checkpoint.
 
-RUN is a run directory, its name or a part of it; without it the newest run.
+RUN is a run directory, its name or a part of the name; without it, the newest run.
 
 Example:
   headway eval
@@ -464,10 +465,10 @@ RUN 是训练目录、训练名或名字的一部分；省略时取最新的训�
   headway eval RUN --step best --json""",
     ),
     "cli/predict-help": Text(
-        en="""Let a trained model produce something: for nanochat, text that goes on from a prompt.
+        en="""Generate output with a trained model: for nanochat, text that continues a prompt.
 
-RUN is a run directory, its name or a part of it; without it the newest run. The recipe's own options are
-written key=value, or --key value.
+RUN is a run directory, its name or a part of the name; without it, the newest run. Options of the recipe are
+written key=value or --key value.
 
 Example:
   headway predict prompt="The "
@@ -481,21 +482,21 @@ RUN 是训练目录、训练名或名字的一部分；省略时取最新的训�
   headway predict RUN prompt="3 plus 4 is" max_tokens=20 temperature=0""",
     ),
     "cli/no-best": Text(
-        en="run {run} has no validation yet, so no best checkpoint",
+        en="run {run} has no validation result yet, so it has no best checkpoint",
         zh="训练 {run} 还没有验证结果，因此没有最佳检查点",
         en_hint="use --step latest",
         zh_hint="改用 --step latest",
     ),
     "cli/step-not-understood": Text(
-        en="--step {step} is neither a number, `latest` nor `best`",
+        en="--step {step} is not a number, `latest` or `best`",
         zh="--step {step} 既不是数字，也不是 `latest` 或 `best`",
-        en_hint="see the steps: headway ckpt list {run}",
+        en_hint="list the steps: headway ckpt list {run}",
         zh_hint="查看已有步数：headway ckpt list {run}",
     ),
     "cli/child-failed": Text(
-        en="the process that loads the model ended with {code}",
+        en="the process that loads the model ended with exit code {code}",
         zh="加载模型的进程异常结束，退出码 {code}",
-        en_hint="its output stands above",
+        en_hint="its output above shows the reason",
         zh_hint="原因见上面的输出",
     ),
     "cli/measured": Text(en="{run}  step {step}  {measures}", zh="{run}  第 {step} 步  {measures}"),
@@ -503,7 +504,7 @@ RUN 是训练目录、训练名或名字的一部分；省略时取最新的训�
     "cli/attach-help": Text(
         en="""Follow a detached run.
 
-Ctrl-C saves and stops the run; closing the terminal leaves it alone.
+Ctrl-C saves and stops the run; closing the terminal does not affect it.
 
 Example:
   headway attach""",
@@ -515,12 +516,12 @@ Example:
   headway attach""",
     ),
     "cli/stop-help": Text(
-        en="""Save and stop a run; with --now it stops at once and the last checkpoint counts.
+        en="""Save and stop a run; with --now it stops immediately and keeps the last checkpoint.
 
 Example:
   headway stop
   headway stop RUN --now""",
-        zh="""保存并停止训练；加 --now 则立即停止，以最近的检查点为准。
+        zh="""保存并停止训练；加 --now 则立即停止，保留最近的检查点。
 
 示例：
   headway stop
@@ -536,7 +537,7 @@ Example:
     ),
     # completion
     "cli/completion-help": Text(
-        en="""Print the completion script of a shell.
+        en="""Print the completion script for a shell.
 
 Example:
   headway completion bash >> ~/.bashrc""",

@@ -45,68 +45,72 @@ TEXTS = {
         zh_hint="如仍要继续：launch.on_oom=always",
     ),
     "engine/not-finite": Text(
-        en="the {what} of step {step} is not a finite number; first on rank {rank}, samples {samples}",
-        zh="第 {step} 步的 {what} 不是有限数；最先出现在 rank {rank}，样本 {samples}",
-        en_hint="look at these samples, lower lr.base, or set guard.policy=skip or guard.policy=rollback",
+        en="NaN or Inf in the {what:word} of step {step}; first on rank {rank}, samples {samples:list}",
+        zh="第 {step} 步的{what:word}出现 NaN/Inf；最先出现在 rank {rank}，样本 {samples:list}",
+        en_hint="check these samples, lower lr.base, or set guard.policy=skip or guard.policy=rollback",
         zh_hint="检查这些样本、调低 lr.base，或设置 guard.policy=skip 或 guard.policy=rollback",
     ),
     "engine/not-finite-limit": Text(
-        en="the {what} of step {step} is not finite (rank {rank}, samples {samples}); guard.limit={limit} is used up",
-        zh="第 {step} 步的 {what} 不是有限数（rank {rank}，样本 {samples}）；已用完 guard.limit={limit} 次机会",
-        en_hint="the run does not recover by itself: lower lr.base or look at the data",
+        en="NaN or Inf in the {what:word} of step {step} (rank {rank}, samples {samples:list}); guard.limit={limit} "
+        "is reached",
+        zh="第 {step} 步的{what:word}出现 NaN/Inf（rank {rank}，样本 {samples:list}）；已达到 guard.limit={limit}",
+        en_hint="the run does not recover by itself: lower lr.base or check the data",
         zh_hint="训练无法自行恢复：调低 lr.base 或检查数据",
     ),
     "engine/nothing-to-roll-back": Text(
-        en="the {what} of step {step} is not finite (rank {rank}, samples {samples}), and no checkpoint exists yet",
-        zh="第 {step} 步的 {what} 不是有限数（rank {rank}，样本 {samples}），而且还没有可回退的检查点",
+        en="NaN or Inf in the {what:word} of step {step} (rank {rank}, samples {samples:list}), and there is no "
+        "checkpoint to roll back to yet",
+        zh="第 {step} 步的{what:word}出现 NaN/Inf（rank {rank}，样本 {samples:list}），而且还没有可回退的检查点",
         en_hint="save earlier (save.every=…) or set guard.policy=skip",
         zh_hint="更早开始保存（save.every=…），或设置 guard.policy=skip",
     ),
     "engine/data-changed": Text(
-        en="the training data is not the one this run began with ({before} samples then, {now} now)",
-        zh="训练数据与本次训练开始时的不同（当时 {before} 个样本，现在 {now} 个）",
+        en="the training data is not the data this run started with ({before:,} samples then, {now:,} now)",
+        zh="训练数据与本次训练开始时的不同（当时 {before:,} 个样本，现在 {now:,} 个）",
         en_hint="restore the data, or start a new run with `headway train`",
         zh_hint="恢复原来的数据，或用 `headway train` 开始新的训练",
     ),
     "engine/seed-changed": Text(
-        en="the run began with seed={before}, but its config now has seed={now}: the order of samples would change",
+        en="the run started with seed={before}, but its config now has seed={now}: the order of samples would change",
         zh="本次训练开始时 seed={before}，而现在的配置是 seed={now}：样本顺序会改变",
         en_hint="restore the seed, or start a new run with `headway train`",
         zh_hint="恢复原来的 seed，或用 `headway train` 开始新的训练",
     ),
     "engine/frozen-changed": Text(
-        en="the frozen weights are not the ones this run began with ({before} then, {now} now)",
+        en="the frozen weights are not the ones this run started with ({before} then, {now} now)",
         zh="冻结的权重与本次训练开始时的不同（当时 {before}，现在 {now}）",
-        en_hint="put the same pretrained files back, or start a new run with `headway train`",
+        en_hint="restore the same pretrained files, or start a new run with `headway train`",
         zh_hint="换回原来的预训练文件，或用 `headway train` 开始新的训练",
     ),
     "engine/no-validation-samples": Text(
-        en="the validation set is empty, so the model could not be measured",
+        en="the validation set is empty, so the model cannot be evaluated",
         zh="验证集为空，无法评测模型",
         en_hint="add held-out samples to the data, then start again",
         zh_hint="为数据补充留出的验证样本，然后重新开始",
     ),
     "engine/other-optimizer": Text(
-        en="optimizer.name={name} was asked for, but this recipe trains with {used}",
-        zh="要求使用 optimizer.name={name}，但该 recipe 只用 {used} 训练",
-        en_hint="set optimizer.name={instead}, or let the recipe's param_groups call headway.task.make_groups",
-        zh_hint="设 optimizer.name={instead}，或让该 recipe 的 param_groups 调用 headway.task.make_groups",
+        en="optimizer.name={name} is set, but this recipe trains with {used}",
+        zh="设置了 optimizer.name={name}，但该配方只用 {used} 训练",
+        en_hint="set optimizer.name={instead}, or make the recipe's param_groups call headway.task.make_groups",
+        zh_hint="设 optimizer.name={instead}，或让该配方的 param_groups 调用 headway.task.make_groups",
     ),
     "engine/stopped-early": Text(
-        en="stopped early at step {step}: {stale} validations in a row were no better than the one of step {best}; "
-        "to train on: headway resume eval.patience={more}",
-        zh="在第 {step} 步提前停止：连续 {stale} 次验证都没有优于第 {best} 步；"
-        "继续训练：headway resume eval.patience={more}",
+        en="stopped early at step {step}: {stale} validations in a row were no better than the one at step {best}; "
+        "to continue: headway resume eval.patience={more}",
+        zh=(
+            "在第 {step} 步提前停止：连续 {stale} 次验证都没有优于第 {best} 步；"
+            "继续训练：headway resume eval.patience={more}"
+        ),
     ),
     "engine/trial-failed": Text(
-        en="the trial (sampling, rollouts) failed and is left out, training goes on: {why}",
-        zh="试跑（采样、推演）失败，本次跳过，训练继续：{why}",
+        en="the trial (sampling, rollouts) failed and is skipped, training continues: {why:said}",
+        zh="效果测试（采样、rollout）失败，本次跳过，训练继续：{why:said}",
     ),
     "engine/no-trial-sharded": Text(
         en="the ranks share the model in parts (fsdp), so there are no trials (sampling, rollouts) while it trains",
-        zh="模型分片在各 rank 上（fsdp），训练期间不做试跑（采样、推演）",
+        zh="模型分片在各 rank 上（fsdp），训练期间不做效果测试（采样、rollout）",
         en_hint="a trained checkpoint is tried by: headway eval {run}",
-        zh_hint="训练后试跑检查点：headway eval {run}",
+        zh_hint="训练后对检查点做效果测试：headway eval {run}",
     ),
     "engine/recipe-raised": Text(
         en="{type}: {text}, in the recipe's code at {file}, line {line}",
@@ -115,20 +119,20 @@ TEXTS = {
         zh_hint="改好这一行后重新运行同一命令；检查点完好",
     ),
     "engine/grace-short": Text(
-        en="writing a checkpoint took {taken} s, but a stop leaves the ranks {grace} s: the steps since the last "
+        en="writing a checkpoint took {taken} s, but a stop gives the ranks only {grace} s: the steps since the last "
         "checkpoint would be lost",
         zh="写入检查点用了 {taken} 秒，而停止时只给各 rank 留 {grace} 秒：上一个检查点之后的步可能丢失",
         en_hint="after the next stop: headway resume {run} launch.grace_s={wanted}",
         zh_hint="下次停止后运行：headway resume {run} launch.grace_s={wanted}",
     ),
     "engine/last-save-lost": Text(
-        en="the last checkpoint, step {step}, could not be written to {path}",
+        en="the last checkpoint (step {step}) could not be written to {path}",
         zh="最后的检查点（第 {step} 步）无法写入 {path}",
-        en_hint="the reason stands in the log above; repair it, then: headway resume",
+        en_hint="the reason is in the log above; fix it, then: headway resume",
         zh_hint="原因见上面的日志；排除后运行：headway resume",
     ),
     "engine/no-checkpoint": Text(
-        en="run {run} has no checkpoint that verifies",
+        en="run {run} has no checkpoint that passes verification",
         zh="训练 {run} 没有通过校验的检查点",
         en_hint="train first: headway train",
         zh_hint="先训练：headway train",
@@ -136,13 +140,13 @@ TEXTS = {
     "engine/no-such-step": Text(
         en="run {run} has no checkpoint of step {step}",
         zh="训练 {run} 没有第 {step} 步的检查点",
-        en_hint="see what is there: headway ckpt list {run}",
+        en_hint="list its checkpoints: headway ckpt list {run}",
         zh_hint="查看已有的检查点：headway ckpt list {run}",
     ),
     "engine/cannot-predict": Text(
-        en="{task} cannot predict",
+        en="{task} does not support predict",
         zh="{task} 不支持 predict",
-        en_hint="measure it instead: headway eval",
+        en_hint="evaluate it instead: headway eval",
         zh_hint="改为评测：headway eval",
     ),
 }

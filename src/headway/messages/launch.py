@@ -6,49 +6,46 @@ from headway.messages import Text
 
 TEXTS: dict[str, Text] = {
     "launch/already-supervised": Text(
-        en="{run} is supervised already, by process {pid} on {host}",
+        en="{run} already has a supervisor: process {pid} on {host}",
         zh="{run} 已有监控进程：{host} 上的进程 {pid}",
         en_hint="watch it with: headway watch {run}",
         zh_hint="查看进度：headway watch {run}",
     ),
     "launch/lease-elsewhere": Text(
-        en="{run} is supervised by process {pid} on {host}, last seen {age} s ago",
+        en="{run} is supervised by process {pid} on {host}, which was last seen {age} s ago",
         zh="{run} 由 {host} 上的进程 {pid} 监控，{age} 秒前仍有心跳",
-        en_hint="stop it there, or try again a minute after that machine has gone",
+        en_hint="stop it there; if that machine is down, try again in one minute",
         zh_hint="在那台机器上停止它；若机器已下线，一分钟后再试",
     ),
     "launch/lease-taken-over": Text(
-        en="the supervisor before this one (process {pid} on {host}) is gone; its run is taken over",
+        en="the previous supervisor (process {pid} on {host}) is gone; this process now supervises the run",
         zh="原监控进程（{host} 上的进程 {pid}）已不存在，现由本进程接管",
     ),
     "launch/not-running": Text(
-        en="nobody supervises {run} on this machine",
+        en="no process on this machine supervises {run}",
         zh="本机没有进程在监控 {run}",
-        en_hint="see where it stands with: headway runs",
+        en_hint="check its state with: headway runs",
         zh_hint="查看状态：headway runs",
     ),
     "launch/import-failed": Text(
-        en="the ranks' interpreter {python} could not import what it needs: {text}",
-        zh="rank 所用的解释器 {python} 缺少所需的模块：{text}",
+        en="the interpreter of the ranks, {python}, could not import a required module: {text:said}",
+        zh="rank 所用的解释器 {python} 缺少所需的模块：{text:said}",
         en_hint="install it there with: {python} -m pip install …",
         zh_hint="在该环境中安装：{python} -m pip install …",
     ),
     "launch/no-headway": Text(
-        en="headway is not installed for the ranks' interpreter {python} ({text})",
-        zh="rank 所用的解释器 {python} 中没有安装 headway（{text}）",
+        en="headway is not installed for the interpreter of the ranks, {python} ({text:said})",
+        zh="rank 所用的解释器 {python} 中没有安装 headway（{text:said}）",
         en_hint="install it there with: {python} -m pip install headway",
         zh_hint="在该环境中安装：{python} -m pip install headway",
     ),
     "launch/no-progress": Text(
-        en="stopped for good: {restarts} restarts in a row came no further than step {step}",
+        en="stopped permanently: {restarts} restarts in a row did not get past step {step}",
         zh="已彻底停止：连续重启 {restarts} 次都没有超过第 {step} 步",
-        en_hint="repair the cause, then: headway resume {run}",
+        en_hint="fix the cause, then: headway resume {run}",
         zh_hint="排除原因后运行：headway resume {run}",
     ),
-    "launch/failed": Text(
-        en="training failed at step {step} on rank {rank}",
-        zh="训练失败：rank {rank}，第 {step} 步",
-    ),
+    "launch/failed": Text(en="training failed at step {step} on rank {rank}", zh="训练失败：rank {rank}，第 {step} 步"),
     "launch/rank-failed": Text(
         en="rank {rank} failed after step {step} ({how}): {text}",
         zh="rank {rank} 在第 {step} 步之后失败（{how}）：{text}",
@@ -56,29 +53,29 @@ TEXTS: dict[str, Text] = {
     "launch/exit-code": Text(en="exit code {exit}", zh="退出码 {exit}"),
     "launch/hint": Text(en="hint: {text}", zh="提示：{text}"),
     "launch/unkillable": Text(
-        en="ranks {ranks} do not end although they were killed; they hang in the kernel",
-        zh="rank {ranks} 被终止后仍未退出，卡在内核中",
-        en_hint="a dead network disk or a lost GPU is the usual cause; look at dmesg",
+        en="ranks {ranks:list} did not end after SIGKILL; they hang in the kernel",
+        zh="rank {ranks:list} 收到 SIGKILL 后仍未退出，卡在内核中",
+        en_hint="the usual cause is a dead network disk or a lost GPU; check dmesg",
         zh_hint="常见原因是网络磁盘失联或 GPU 掉卡；查看 dmesg",
     ),
     "launch/system-refused": Text(
-        en="{run} cannot continue: the system refuses ({why})",
-        zh="{run} 无法继续：系统拒绝了操作（{why}）",
-        en_hint="a full or read-only disk, a directory that was moved, or too few open files (ulimit -n) is the usual"
-        " cause; what was committed is kept",
-        zh_hint="常见原因是磁盘已满或只读、目录被移走、可打开的文件数过少（ulimit -n）；已提交的检查点不受影响",
+        en="{run} cannot continue: the operating system refused an operation ({why:said})",
+        zh="{run} 无法继续：系统拒绝了操作（{why:said}）",
+        en_hint="the usual cause is a full or read-only disk, a directory that was moved, or too few open files "
+        "(ulimit -n); saved checkpoints are kept",
+        zh_hint="常见原因是磁盘已满或只读、目录被移走、可打开的文件数过少（ulimit -n）；已保存的检查点不受影响",
     ),
     "launch/done": Text(en="{run} is done", zh="{run} 已完成"),
     "launch/stopped": Text(
-        en="{run} stopped itself at step {step}, with its state saved",
+        en="{run} stopped by itself at step {step}; its state is saved",
         zh="{run} 在第 {step} 步自行停止，状态已保存",
-        en_hint="go on with: headway resume {run}",
+        en_hint="resume with: headway resume {run}",
         zh_hint="继续训练：headway resume {run}",
     ),
     "launch/interrupted": Text(
-        en="stopped on request at step {step}, with its state saved",
+        en="stopped on request at step {step}; its state is saved",
         zh="已按要求在第 {step} 步停止，状态已保存",
-        en_hint="go on with: headway resume {run}",
+        en_hint="resume with: headway resume {run}",
         zh_hint="继续训练：headway resume {run}",
     ),
     "launch/interrupted-early": Text(
@@ -88,15 +85,16 @@ TEXTS: dict[str, Text] = {
         zh_hint="开始训练：headway resume {run}",
     ),
     "launch/stopped-now": Text(
-        en="stopped at once on request, near step {step}; nothing new was saved, the older checkpoint stays",
+        en="stopped immediately on request, near step {step}; nothing new was saved, the previous checkpoint is kept",
         zh="已按要求立即停止（约第 {step} 步）；没有保存新的状态，之前的检查点仍在",
-        en_hint="go on from the last checkpoint with: headway resume {run}",
+        en_hint="resume from the last checkpoint with: headway resume {run}",
         zh_hint="从上一个检查点继续：headway resume {run}",
     ),
     "launch/unsaved": Text(
         en="stopped near step {step} without a new checkpoint: the ranks could not save within {grace} s",
         zh="在第 {step} 步附近停止，没有新的检查点：各 rank 没能在 {grace} 秒内完成保存",
-        en_hint="go on from the last checkpoint with: headway resume {run}; launch.grace_s sets the time to save",
+        en_hint="resume from the last checkpoint with: headway resume {run}; a larger launch.grace_s gives more time "
+        "to save",
         zh_hint="从上一个检查点继续：headway resume {run}；调大 launch.grace_s 可留出更多保存时间",
     ),
     "launch/batch-reduced": Text(
@@ -112,12 +110,9 @@ TEXTS: dict[str, Text] = {
         " nothing before it",
         zh="内存不足：以 {changes} 重新启动这条命令；能从自身检查点继续的脚本不会丢失检查点之前的进度",
     ),
-    "launch/quiet": Text(
-        en="no rank has moved for {seconds} s",
-        zh="所有 rank 已有 {seconds} 秒没有进展",
-    ),
+    "launch/quiet": Text(en="no rank has made progress for {seconds} s", zh="所有 rank 已有 {seconds} 秒没有进展"),
     "launch/terminal-closed": Text(
-        en="the terminal was closed; {run} goes on without it",
+        en="the terminal was closed; {run} continues in the background",
         zh="终端已关闭，{run} 继续在后台运行",
         en_hint="see it with: headway watch {run}",
         zh_hint="查看进度：headway watch {run}",
@@ -129,49 +124,49 @@ TEXTS: dict[str, Text] = {
         zh_hint="在那个容器中运行：headway stop {run}",
     ),
     "launch/stop-not-ours": Text(
-        en="{run} is supervised by process {pid} of the user {user}; another user cannot stop it",
+        en="{run} is supervised by process {pid} of user {user}; other users cannot stop it",
         zh="{run} 由用户 {user} 的进程 {pid} 监控，其他用户无法停止它",
         en_hint="sudo -u {user} headway stop {place}    # as that user",
         zh_hint="sudo -u {user} headway stop {place}    # 以该用户的身份",
     ),
     "launch/claims-closed": Text(
-        en="the folder in which runs claim GPUs cannot be used: {folder} belongs to {user} and is closed to you, "
-        "or is not a folder",
-        zh="用于登记 GPU 占用的目录无法使用：{folder} 属于用户 {user}，您没有权限，或者它不是目录",
+        en="the folder in which runs register the GPUs they use is not accessible: {folder} belongs to {user} and "
+        "you have no permission, or it is not a folder",
+        zh="用于登记 GPU 占用的目录无法使用：{folder} 属于用户 {user}，当前用户没有权限，或者它不是目录",
         en_hint="sudo chmod 1777 {folder}    # or use another one: export HEADWAY_CLAIMS=$HOME/.cache/headway-claims",
         zh_hint="sudo chmod 1777 {folder}    # 或改用其他目录：export HEADWAY_CLAIMS=$HOME/.cache/headway-claims",
     ),
     "launch/claims-locked": Text(
-        en="another process has kept the folder of GPU claims locked for {seconds} s: {folder}",
+        en="another process has locked the GPU registration folder for {seconds} s: {folder}",
         zh="另一个进程锁住 GPU 占用登记目录已达 {seconds} 秒：{folder}",
         en_hint="lsof {folder}    # shows it; or use another folder: export HEADWAY_CLAIMS=$HOME/.cache/headway-claims",
         zh_hint="lsof {folder}    # 查看是哪个进程；或改用其他目录：export HEADWAY_CLAIMS=$HOME/.cache/headway-claims",
     ),
     "launch/other-user": Text(
-        en="these processes belong to another user and cannot be signalled or ended from here: {processes}",
-        zh="这些进程属于其他用户，这里无法向它们发信号，也无法终止它们：{processes}",
+        en="these processes belong to another user and cannot be signalled or ended from here: {processes:list}",
+        zh="这些进程属于其他用户，这里无法向它们发信号，也无法终止它们：{processes:list}",
         en_hint="sudo kill {pids}    # ends them",
         zh_hint="sudo kill {pids}    # 终止它们",
     ),
     "launch/signal-passed": Text(
-        en="{signal} was passed on to {num} processes that handle it; the run continues",
+        en="{signal} was forwarded to {num} processes that handle it; the run continues",
         zh="已将 {signal} 转发给 {num} 个会处理它的进程；训练继续",
     ),
     "launch/signal-unheard": Text(
-        en="{signal} was not passed on: no process of the run handles it, and it would kill them; the run continues",
-        zh="未转发 {signal}：没有进程处理它，转发会终止这些进程；训练继续",
+        en="{signal} was not forwarded: no process of the run handles it, so it would kill them; the run continues",
+        zh="未转发 {signal}：没有进程处理它，转发会使这些进程终止；训练继续",
     ),
     "launch/signal-early": Text(
-        en="{signal} arrived before the ranks were up; there is nothing to save yet",
+        en="{signal} arrived before the ranks started; there is nothing to save yet",
         zh="收到 {signal} 时各 rank 尚未启动，还没有可保存的内容",
     ),
     "launch/background": Text(
-        en="the command has ended, but processes it started are still running and are waited for: {processes}",
-        zh="命令已结束，但它启动的进程仍在运行，继续等待：{processes}",
+        en="the command has ended, but processes it started are still running; waiting for them: {processes:list}",
+        zh="命令已结束，但它启动的进程仍在运行，继续等待：{processes:list}",
     ),
     "launch/background-ended": Text(
-        en="training has ended, and these idle processes that it left behind were asked to end: {processes}",
-        zh="训练已结束；它留下的这些空闲进程已被要求退出：{processes}",
+        en="training has ended; these idle processes that it left behind were asked to end: {processes:list}",
+        zh="训练已结束；它留下的这些空闲进程已被要求退出：{processes:list}",
     ),
     "launch/too-many-files": Text(
         en="{ranks} ranks need {need} open files, but the limit is {limit}",
@@ -180,40 +175,33 @@ TEXTS: dict[str, Text] = {
         zh_hint="ulimit -Hn {need}    # 需要 root；或调大服务的 LimitNOFILE",
     ),
     "launch/store-open": Text(
-        en="rank 0's store listens on port {port} of every network interface: whoever can reach it can change what the "
-        "ranks exchange there",
+        en="the store of rank 0 listens on port {port} of every network interface: anyone who can reach it can "
+        "change what the ranks exchange there",
         zh="rank 0 的存储服务监听所有网络接口的 {port} 端口：能访问它的人都能改动各 rank 在其中交换的内容",
     ),
     "launch/log-gap": Text(
-        en="{path} could not be written ({why}); training goes on, the gap is marked in the file",
-        zh="无法写入 {path}（{why}）；训练继续，缺口会在文件中标明",
+        en="{path} could not be written ({why:said}); training continues, the gap is marked in the file",
+        zh="无法写入 {path}（{why:said}）；训练继续，缺口会在文件中标明",
     ),
     "launch/screen-broken": Text(
-        en="the display failed and was switched off ({why}); training goes on",
-        zh="显示出错，已关闭（{why}）；训练继续",
+        en="the display failed and was turned off ({why:said}); training continues",
+        zh="显示出错，已关闭（{why:said}）；训练继续",
     ),
-    "launch/bug": Text(
-        en="the supervisor itself failed: {text}",
-        zh="监控进程自身出错：{text}",
-    ),
-    "launch/foreign-stopped": Text(
-        en="stopped on request near step {step}",
-        zh="已按要求停止（约第 {step} 步）",
-    ),
+    "launch/bug": Text(en="the supervisor itself failed: {text:said}", zh="监控进程自身出错：{text:said}"),
+    "launch/foreign-stopped": Text(en="stopped on request near step {step}", zh="已按要求停止（约第 {step} 步）"),
     "launch/foreign-stopped-early": Text(
-        en="stopped on request before the program had started",
-        zh="程序启动之前已按要求停止",
+        en="stopped on request before the program had started", zh="程序启动之前已按要求停止"
     ),
     "launch/foreign-killed": Text(
-        en="stopped near step {step}; it did not end by itself and was killed",
+        en="stopped near step {step}; the program did not end by itself and was killed",
         zh="已停止（约第 {step} 步）；程序没有自行结束，已被强制终止",
         en_hint="--grace gives it more time",
         zh_hint="用 --grace 留出更多时间",
     ),
     "launch/foreign-no-progress": Text(
-        en="stopped for good: {restarts} restarts in a row came no further than step {step}",
+        en="stopped permanently: {restarts} restarts in a row did not get past step {step}",
         zh="已彻底停止：连续重启 {restarts} 次都没有超过第 {step} 步",
-        en_hint="repair the cause, then start it again",
+        en_hint="fix the cause, then start it again",
         zh_hint="排除原因后重新启动",
     ),
 }

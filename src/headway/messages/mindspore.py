@@ -6,60 +6,64 @@ from headway.messages import Text
 
 TEXTS: dict[str, Text] = {
     "mindspore/missing": Text(
-        en="{python} has no MindSpore, and this run trains with it",
+        en="MindSpore is not installed for {python}, but this run needs it",
         zh="{python} 没有安装 MindSpore，而本次训练需要它",
-        en_hint="install it: {python} -m pip install 'mindspore>=2.7' 'numpy<2'; or name an interpreter that has it:"
-        " env.python={other}; or train the same model with PyTorch: task.framework=torch",
-        zh_hint="安装：{python} -m pip install 'mindspore>=2.7' 'numpy<2'；或指定已安装它的解释器：env.python={other}；"
-        "或改用 PyTorch 训练同一模型：task.framework=torch",
+        en_hint=(
+            "install it: {python} -m pip install 'mindspore>=2.7' 'numpy<2'; or name an interpreter that has it:"
+            " env.python={other}; or train the same model with PyTorch: task.framework=torch"
+        ),
+        zh_hint=(
+            "安装：{python} -m pip install 'mindspore>=2.7' 'numpy<2'；或指定已安装它的解释器：env.python={other}；"
+            "或改用 PyTorch 训练同一模型：task.framework=torch"
+        ),
     ),
     "mindspore/ready": Text(
         en="MindSpore {mindspore} with numpy {numpy}: {python}",
         zh="已安装 MindSpore {mindspore} 与 numpy {numpy}：{python}",
     ),
-    "mindspore/computes": Text(en="MindSpore computes on {target}", zh="MindSpore 可以在 {target} 上计算"),
+    "mindspore/computes": Text(en="MindSpore works on {target}", zh="MindSpore 可以在 {target} 上计算"),
     "mindspore/numpy": Text(
         en="MindSpore {mindspore} needs numpy 1.x, but numpy {numpy} is installed",
         zh="MindSpore {mindspore} 需要 numpy 1.x，而当前安装的是 numpy {numpy}",
-        en_hint="install another: pip install 'numpy<2'",
+        en_hint="install a matching version: pip install 'numpy<2'",
         zh_hint="换一个版本：pip install 'numpy<2'",
     ),
     "mindspore/device": Text(
-        en="MindSpore {mindspore} cannot use {target}: {why}",
-        zh="MindSpore {mindspore} 无法使用 {target}：{why}",
+        en="MindSpore {mindspore} cannot use {target}: {why:said}",
+        zh="MindSpore {mindspore} 无法使用 {target}：{why:said}",
         en_hint="set task.device_target=CPU, or install the MindSpore build for this device (and check nvidia-smi or"
         " npu-smi info)",
         zh_hint="设置 task.device_target=CPU，或安装对应该设备的 MindSpore 版本（并检查 nvidia-smi 或 npu-smi info）",
     ),
     "mindspore/sink": Text(
-        en="task.data_sink=true needs a queue on the device, and MindSpore has none on {target}",
+        en="task.data_sink=true needs a queue on the device, but MindSpore has none on {target}",
         zh="task.data_sink=true 需要设备上的队列，而 MindSpore 在 {target} 上没有这种队列",
-        en_hint="set task.data_sink=false; task.prefetch loads ahead on every device",
+        en_hint="set task.data_sink=false; task.prefetch loads data ahead on every device",
         zh_hint="设置 task.data_sink=false；task.prefetch 在任何设备上都能预取",
     ),
     "mindspore/out-of-memory": Text(
-        en="the device ran out of memory: {why}",
-        zh="设备内存不足：{why}",
+        en="the device ran out of memory: {why:said}",
+        zh="设备显存或内存不足：{why:said}",
         en_hint="lower batch.per_device, task.max_frames or task.crop_size, or raise task.max_device_memory",
         zh_hint="减小 batch.per_device、task.max_frames 或 task.crop_size，或调大 task.max_device_memory",
     ),
     "mindspore/compile": Text(
-        en="MindSpore could not compile the step: {why}",
-        zh="MindSpore 编译计算图失败：{why}",
-        en_hint="run line by line to see the place: task.graph_mode=false; task.dump=true keeps the graphs in the run"
-        " directory",
+        en="MindSpore could not compile the step: {why:said}",
+        zh="MindSpore 编译计算图失败：{why:said}",
+        en_hint="run it line by line to find the place: task.graph_mode=false; task.dump=true keeps the graphs in "
+        "the run directory",
         zh_hint="逐行运行以定位：task.graph_mode=false；task.dump=true 会把计算图保存在训练目录中",
     ),
     "mindspore/package": Text(
-        en="a package of MindSpore is missing: {why}",
-        zh="缺少 MindSpore 依赖的包：{why}",
-        en_hint="install it into the interpreter of the ranks (see env.python)",
+        en="a package that MindSpore needs is missing: {why:said}",
+        zh="缺少 MindSpore 依赖的包：{why:said}",
+        en_hint="install it for the interpreter of the ranks (see env.python)",
         zh_hint="把它安装到 rank 所用的解释器中（见 env.python）",
     ),
     "mindspore/scheduler": Text(
-        en="the MindSpore ranks did not find each other: {why}",
-        zh="MindSpore 各 rank 之间未能建立连接：{why}",
-        en_hint="try again; if it stays, train in one process: parallel.cpus=1 or parallel.gpus=1",
+        en="the MindSpore ranks could not connect to each other: {why:said}",
+        zh="MindSpore 各 rank 之间未能建立连接：{why:said}",
+        en_hint="try again; if it still fails, train in one process: parallel.cpus=1 or parallel.gpus=1",
         zh_hint="重试；如果仍然失败，用单进程训练：parallel.cpus=1 或 parallel.gpus=1",
     ),
     "mindspore/no-task": Text(
@@ -69,15 +73,16 @@ TEXTS: dict[str, Text] = {
         zh_hint="改用 PyTorch 训练",
     ),
     "mindspore/not-supported": Text(
-        en="{key} has no effect on MindSpore runs, so it is refused",
-        zh="{key} 在 MindSpore 训练中不起作用，因此拒绝执行",
-        en_hint="leave it out, or set task.framework=torch",
+        en="{key} has no effect in MindSpore runs, so it is not accepted",
+        zh="{key} 在 MindSpore 训练中不起作用，因此不接受",
+        en_hint="remove it, or set task.framework=torch",
         zh_hint="去掉该设置，或改用 task.framework=torch",
     ),
     "mindspore/other-framework": Text(
-        en="{path} was written by a PyTorch run; its weights fit, its optimizer's random state does not",
-        zh="{path} 由 PyTorch 训练写入；权重可以通用，但优化器与随机状态无法续用",
-        en_hint="go on with task.framework=torch",
+        en="{path} was written by a PyTorch run: MindSpore can load its weights, but not its optimizer and random "
+        "state",
+        zh="{path} 由 PyTorch 训练写入：MindSpore 可以加载其中的权重，但无法恢复优化器状态和随机状态",
+        en_hint="resume it with task.framework=torch",
         zh_hint="用 task.framework=torch 继续训练",
     ),
 }

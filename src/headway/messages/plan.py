@@ -7,22 +7,22 @@ from headway.messages import Text
 TEXTS: dict[str, Text] = {
     # refusals
     "plan/batch-does-not-divide": Text(
-        en="batch.total={total} {unit} is no multiple of {multiple} ({factors})",
-        zh="batch.total={total}（单位 {unit}）不是 {multiple} 的整数倍（{factors}）",
-        en_hint="the nearest settings that divide:\n{choices}",
+        en="batch.total={total} {unit:word} is not a multiple of {multiple} ({factors})",
+        zh="batch.total={total}（单位 {unit:word}）不是 {multiple} 的整数倍（{factors}）",
+        en_hint="the nearest settings that divide evenly:\n{choices}",
         zh_hint="能整除的最接近的设置：\n{choices}",
     ),
     "plan/batch-disagrees": Text(
-        en="batch.total={total} {unit}, but {factors} gives {multiple}",
-        zh="batch.total={total}（单位 {unit}），但 {factors} 等于 {multiple}",
-        en_hint="give two of the three and Headway derives the third, or one of these:\n{choices}",
+        en="batch.total={total} {unit:word}, but {factors} gives {multiple}",
+        zh="batch.total={total}（单位 {unit:word}），但 {factors} 等于 {multiple}",
+        en_hint="set two of the three and Headway derives the third, or use one of these:\n{choices}",
         zh_hint="三个值给出两个即可，第三个由 Headway 推出；或改用下列设置之一：\n{choices}",
     ),
     "plan/all-devices-does-not-divide": Text(
-        en="batch.all_devices={whole} over {ranks} ranks is not batch.per_device={per_device} whole samples on each",
-        zh="batch.all_devices={whole} 分给 {ranks} 个 rank，每个得不到整数个样本（batch.per_device={per_device}）",
-        en_hint="set {choices}, or give batch.per_device instead",
-        zh_hint="设 {choices}，或改为直接给出 batch.per_device",
+        en="batch.all_devices={whole} cannot be split into {per_device} samples for each of {ranks} ranks",
+        zh="batch.all_devices={whole} 无法按每个 rank {per_device} 个样本分给 {ranks} 个 rank",
+        en_hint="set {choices:list}, or set batch.per_device instead",
+        zh_hint="设 {choices:list}，或改为直接给出 batch.per_device",
     ),
     "plan/no-tokens": Text(
         en="batch.unit=tokens, but a sample of this recipe has no fixed number of tokens (batch.total={total})",
@@ -31,217 +31,218 @@ TEXTS: dict[str, Text] = {
         zh_hint="设 batch.unit=samples，并以样本数给出 batch.total",
     ),
     "plan/no-length": Text(
-        en="nothing says how long the run is",
-        zh="没有给出训练长度",
-        en_hint="give one of train.steps=1000, train.samples=100000, train.epochs=3",
+        en="the length of the run is not set",
+        zh="没有设置训练长度",
+        en_hint="set one of train.steps=1000, train.samples=100000, train.epochs=3",
         zh_hint="任选一个给出：train.steps=1000、train.samples=100000、train.epochs=3",
     ),
     "plan/length-twice": Text(
-        en="the length of the run is given more than once: {given}",
-        zh="训练长度重复给出：{given}",
+        en="the length of the run is set more than once: {given}",
+        zh="训练长度重复设置：{given}",
         en_hint="keep one of them",
         zh_hint="只保留一个",
     ),
     "plan/epochs-unknown": Text(
-        en="train.epochs={epochs}, but the size of the training set is not known before the data is prepared",
+        en="train.epochs={epochs}, but the size of the training set is not known until the data is prepared",
         zh="train.epochs={epochs}，但数据准备好之前不知道训练集的大小",
-        en_hint="prepare the data first, or give train.steps=1000 or train.samples=100000",
+        en_hint="prepare the data first, or set train.steps=1000 or train.samples=100000",
         zh_hint="先准备数据，或改用 train.steps=1000 或 train.samples=100000",
     ),
     "plan/fp16-on-cpu": Text(
-        en="train.precision=fp16 needs a GPU: CPU kernels for fp16 are slow or missing, and its range needs a scaler",
-        zh="train.precision=fp16 需要 GPU：CPU 上的 fp16 算子很慢或缺失，而且 fp16 的数值范围需要损失缩放",
+        en="train.precision=fp16 needs a GPU: CPU kernels for fp16 are slow or missing, and fp16 needs loss scaling",
+        zh="train.precision=fp16 需要 GPU：CPU 上的 fp16 算子很慢或缺失，而且 fp16 需要损失缩放",
         en_hint="set train.precision=bf16 or train.precision=fp32",
         zh_hint="改为 train.precision=bf16 或 train.precision=fp32",
     ),
     "plan/single-many": Text(
-        en="parallel.strategy=single is one rank, but {ranks} are asked for",
+        en="parallel.strategy=single uses one rank, but {ranks} are requested",
         zh="parallel.strategy=single 只用一个 rank，这里却要 {ranks} 个",
-        en_hint="set parallel.strategy=ddp, or ask for one: parallel.gpus=1 or parallel.cpus=1",
+        en_hint="set parallel.strategy=ddp, or request one rank: parallel.gpus=1 or parallel.cpus=1",
         zh_hint="改为 parallel.strategy=ddp；或只用一个：parallel.gpus=1 或 parallel.cpus=1",
     ),
     "plan/does-not-fit": Text(
-        en="a micro-batch of {micro} needs {used} on each GPU, but the smallest has {have} ({most})",
-        zh="微批次为 {micro} 时每个 GPU 需要 {used}，而最小的 GPU 只有 {have}（{most}）",
-        en_hint="these fit, with the same effective batch:\n{choices}",
-        zh_hint="下列设置放得下，且有效批次不变：\n{choices}",
+        en="a micro-batch of {micro} needs {used} on each GPU, but the smallest has {have} ({most:list})",
+        zh="微批（micro-batch）为 {micro} 时每张 GPU 需要 {used}，而最小的一张只有 {have}（{most:list}）",
+        en_hint="these fit, with the same total batch:\n{choices}",
+        zh_hint="下列设置放得下，且总批大小不变：\n{choices}",
     ),
     "plan/never-fits": Text(
-        en="a micro-batch of {micro} needs {used} on each GPU, but the smallest has {have} ({most})",
-        zh="微批次为 {micro} 时每个 GPU 需要 {used}，而最小的 GPU 只有 {have}（{most}）",
-        en_hint="no other micro-batch or strategy fits: take larger GPUs, more of them, or a smaller model{choices}",
-        zh_hint="换微批次或并行方式也放不下：改用显存更大的 GPU、更多 GPU 或更小的模型{choices}",
+        en="a micro-batch of {micro} needs {used} on each GPU, but the smallest has {have} ({most:list})",
+        zh="微批（micro-batch）为 {micro} 时每张 GPU 需要 {used}，而最小的一张只有 {have}（{most:list}）",
+        en_hint="no other micro-batch or strategy fits: use larger GPUs, more GPUs, or a smaller model{choices}",
+        zh_hint="换其他微批或并行方式也放不下：改用显存更大的 GPU、更多 GPU 或更小的模型{choices}",
     ),
     "plan/trace-slow": Text(
-        en="the trace of the model was not done after {seconds} s",
+        en="tracing the model did not finish within {seconds} s",
         zh="模型追踪在 {seconds} 秒内没有完成",
-        en_hint="--no-trace leaves it out; the plan then uses a formula where the recipe has one",
+        en_hint="--no-trace skips it; the plan then uses a formula if the recipe has one",
         zh_hint="用 --no-trace 跳过；配方有公式时计划会改用公式",
     ),
     "plan/trace-failed": Text(
-        en="the model could not be traced: {why}",
-        zh="无法追踪模型：{why}",
-        en_hint="--no-trace leaves it out; the first steps of a run measure what a trace would foresee",
+        en="the model could not be traced: {why:said}",
+        zh="无法追踪模型：{why:said}",
+        en_hint="--no-trace skips it; the first steps of a run then measure what the trace would have forecast",
         zh_hint="用 --no-trace 跳过；训练的前几步会测得追踪本应预测的数值",
     ),
     "plan/probe-elsewhere": Text(
-        en="--probe times steps on this machine, and the plan is for another one",
-        zh="--probe 在本机实测，而计划针对的是另一台机器",
-        en_hint="leave out --probe, or --on and --machine",
+        en="--probe measures steps on this machine, but the plan is for another one",
+        zh="--probe 在本机试测，而计划针对的是另一台机器",
+        en_hint="remove --probe, or remove --on and --machine",
         zh_hint="去掉 --probe，或去掉 --on 与 --machine",
     ),
     "plan/model-unknown": Text(
-        en="no shape is known of a model called {name}",
+        en="the shape of a model called {name} is not known",
         zh="没有名为 {name} 的模型的结构数据",
-        en_hint="near it: {near}; or give a Hugging Face config.json: --model path/config.json",
-        zh_hint="相近的名字：{near}；也可以给出 Hugging Face 模型的 config.json：--model 路径/config.json",
+        en_hint="similar names: {near:list}; or give a Hugging Face config.json: --model path/config.json",
+        zh_hint="相近的名字：{near:list}；也可以给出 Hugging Face 模型的 config.json：--model 路径/config.json",
     ),
     "plan/model-tracing": Text(
-        en="no formula for {name}: asking the installed transformers or timm for a trace",
+        en="there is no formula for {name}: tracing it with the installed transformers or timm",
         zh="没有 {name} 的公式：用已安装的 transformers 或 timm 追踪",
     ),
     "plan/model-untraced": Text(
-        en="{name} cannot be traced: {why}",
-        zh="无法追踪 {name}：{why}",
-        en_hint="trace a script of your own that trains it: headway plan --script train.py",
+        en="{name} cannot be traced: {why:said}",
+        zh="无法追踪 {name}：{why:said}",
+        en_hint="trace your own script that trains it: headway plan --script train.py",
         zh_hint="追踪你自己的训练脚本：headway plan --script train.py",
     ),
     "plan/model-unread": Text(
-        en="{path} could not be read: {why}",
-        zh="无法读取 {path}：{why}",
+        en="{path} could not be read: {why:said}",
+        zh="无法读取 {path}：{why:said}",
         en_hint="give a config.json of a Hugging Face model, or a public name: --model llama-3.1-8b",
         zh_hint="给出 Hugging Face 模型的 config.json，或公开的模型名：--model llama-3.1-8b",
     ),
     "plan/model-other-kind": Text(
-        en="{path} describes a model of the kind {kind}, and only Llama-like decoders can be read from a file",
+        en="{path} describes a model of type {kind}, but only Llama-like decoders can be read from a file",
         zh="{path} 描述的是 {kind} 类模型，而从文件只能读取 Llama 类的解码器",
         en_hint="plan the training script instead: headway plan --script 'train.py …'",
         zh_hint="改为规划训练脚本：headway plan --script 'train.py …'",
     ),
     "plan/model-odd-key": Text(
-        en="{word} is no setting of this model's step",
+        en="{word} is not a setting of this model's training step",
         zh="{word} 不是该模型训练步的设置",
-        en_hint="write key=value with one of: {known}",
-        zh_hint="写作 key=value，可用的有：{known}",
+        en_hint="write key=value with one of: {known:list}",
+        zh_hint="写作 key=value，可用的有：{known:list}",
     ),
     "plan/model-odd-value": Text(
         en="{key} cannot be {value}",
         zh="{key} 不能是 {value}",
-        en_hint="it is one of: {choices}",
-        zh_hint="可用的取值：{choices}",
+        en_hint="use one of: {choices:list}",
+        zh_hint="可用的取值：{choices:list}",
     ),
     "plan/model-positions": Text(
-        en="{name} has a table of {most} positions, but seq={seq} asks for more; it cannot be trained so as published",
-        zh="{name} 的位置表只有 {most} 个位置，而 seq={seq} 超出了它；按公开的结构无法这样训练",
+        en="{name} has only {most} positions, but seq={seq} needs more; the published model cannot be trained with it",
+        zh="{name} 的位置编码只有 {most} 个位置，而 seq={seq} 超出了它；按公开的结构无法这样训练",
         en_hint="seq={most}  # or a model with rotary positions",
         zh_hint="seq={most}  # 或换用旋转位置编码的模型",
     ),
     "plan/model-needs-gpu": Text(
-        en="there is no GPU here to plan {name} for",
+        en="this machine has no GPU to plan {name} for",
         zh="本机没有 GPU，无法规划 {name}",
-        en_hint="name the cards: --on 1x4090, --on 8xH20",
-        zh_hint="指定显卡：--on 1x4090、--on 8xH20",
+        en_hint="name the GPUs: --on 1x4090, --on 8xH20",
+        zh_hint="指定 GPU：--on 1x4090、--on 8xH20",
     ),
     "plan/model-does-not-fit": Text(
-        en="{name} with a batch of {micro} needs {used} on each GPU, but the smallest has {have} ({most})",
-        zh="{name} 批次为 {micro} 时每个 GPU 需要 {used}，而最小的 GPU 只有 {have}（{most}）",
-        en_hint="these changes fit: {choices}",
+        en="{name} with a batch size of {micro} needs {used} on each GPU, but the smallest has {have} ({most:list})",
+        zh="{name} 的批大小为 {micro} 时每张 GPU 需要 {used}，而最小的一张只有 {have}（{most:list}）",
+        en_hint="it fits with any of these changes: {choices}",
         zh_hint="改成下列设置就放得下：{choices}",
     ),
     "plan/model-and-script": Text(
-        en="--model plans a public model and --script a script of yours",
-        zh="--model 规划公开的模型，--script 规划你自己的脚本",
-        en_hint="leave out one of them",
+        en="--model plans a public model and --script plans your own script; they cannot be used together",
+        zh="--model 规划公开的模型，--script 规划你自己的脚本，两者不能同时使用",
+        en_hint="remove one of them",
         zh_hint="去掉其中一个",
     ),
     "plan/script-and-source": Text(
-        en="--script plans a script of yours, and {words} is a recipe, a config file or a setting",
+        en="--script plans your own script, but {words} is a recipe, a config file or a setting",
         zh="--script 规划的是你自己的脚本，而 {words} 是配方、配置文件或设置",
-        en_hint="put the whole launch line behind --script, in quotes: --script 'train.py --batch 8'",
+        en_hint="put the complete launch line after --script, in quotes: --script 'train.py --batch 8'",
         zh_hint="把整条启动命令放进 --script 的引号里：--script 'train.py --batch 8'",
     ),
     "plan/script-unread": Text(
-        en="no Python script or module is started by this line: {line}",
+        en="this line does not start a Python script or module: {line}",
         zh="这条命令没有启动 Python 脚本或模块：{line}",
         en_hint="give the line that starts the training: --script 'torchrun --nproc_per_node=2 train.py --batch 8'",
         zh_hint="给出启动训练的那条命令：--script 'torchrun --nproc_per_node=2 train.py --batch 8'",
     ),
     "plan/script-missing": Text(
-        en="there is no script {path} here",
-        zh="这里没有脚本 {path}",
-        en_hint="type the path from the current folder, as you would to start it",
+        en="script {path} does not exist",
+        zh="脚本 {path} 不存在",
+        en_hint="give the path relative to the current folder, as you would to start it",
         zh_hint="像启动它那样，写出相对当前目录的路径",
     ),
     "plan/script-python": Text(
-        en="{python} could not be started: {why}",
-        zh="无法启动 {python}：{why}",
-        en_hint="name an interpreter that has torch: --script '/path/to/python train.py'",
+        en="{python} could not be started: {why:said}",
+        zh="无法启动 {python}：{why:said}",
+        en_hint="give an interpreter that has torch: --script '/path/to/python train.py'",
         zh_hint="写明装有 torch 的解释器：--script '/path/to/python train.py'",
     ),
     "plan/script-ranks": Text(
-        en="the line starts {ranks} ranks on a machine, and this one has {gpus} GPUs",
-        zh="这条命令在一台机器上启动 {ranks} 个 rank，而这里只有 {gpus} 个 GPU",
+        en="the line starts {ranks} ranks on one machine, but this machine has {gpus} GPUs",
+        zh="这条命令在一台机器上启动 {ranks} 个 rank，而这里只有 {gpus} 张 GPU",
         en_hint="plan for as many GPUs as ranks: --on {ranks}x4090",
         zh_hint="按 rank 数规划 GPU：--on {ranks}x4090",
     ),
     "plan/script-values": Text(
-        en="{where} cannot be traced: it needs values that a trace does not have ({why})",
-        zh="{where} 无法追踪：它需要追踪时没有的数值（{why}）",
-        en_hint="a size that depends on results (x[mask], nonzero) stops a trace; "
-        "`headway run` shows the memory of the real script as it runs",
+        en="{where} cannot be traced: it needs values that do not exist during a trace ({why:said})",
+        zh="{where} 无法追踪：它需要追踪时没有的数值（{why:said}）",
+        en_hint="a size that depends on results (x[mask], nonzero) cannot be traced; `headway run` shows the memory "
+        "of the real script while it runs",
         zh_hint="大小取决于计算结果的操作（x[mask]、nonzero）无法追踪；用 `headway run` 运行真实脚本可看到显存占用",
     ),
     "plan/script-sharded": Text(
         en="{where} uses {what}, which cannot be traced in a script yet",
         zh="{where} 使用 {what}，目前还不能在脚本中追踪",
-        en_hint="plan the script without shards for its activations, then divide weights, gradients and optimizer "
+        en_hint="plan the script without sharding for its activations, then divide weights, gradients and optimizer "
         "state by the number of ranks",
         zh_hint="先去掉分片来规划激活值，再把权重、梯度和优化器状态除以 rank 数",
     ),
     "plan/script-no-step": Text(
-        en="{where} ended after {steps} optimizer steps, and a trace needs two{ended}",
+        en="{where} ended after {steps} optimizer steps, but a trace needs two{ended}",
         zh="{where} 只执行了 {steps} 次优化器更新就结束了，而追踪需要两次{ended}",
         en_hint="check the arguments and the data the script needs; at least two updates must happen",
         zh_hint="检查脚本所需的参数和数据；至少要有两次更新",
     ),
     "plan/script-error": Text(
-        en="the script failed at {where}: {why}",
-        zh="脚本在 {where} 处出错：{why}",
-        en_hint="if it also fails when it is started, repair it first; if it is for GPUs, name them: --on 2x4090",
+        en="the script failed at {where}: {why:said}",
+        zh="脚本在 {where} 处出错：{why:said}",
+        en_hint="if it also fails when you start it, fix it first; if it needs GPUs, name them: --on 2x4090",
         zh_hint="如果直接启动也出错，先修好它；如果它需要 GPU，用 --on 2x4090 指明",
     ),
     "plan/script-slow": Text(
-        en="the script did not reach its second optimizer step in {seconds} s",
+        en="the script did not reach its second optimizer step within {seconds} s",
         zh="脚本在 {seconds} 秒内没有执行到第二次优化器更新",
-        en_hint="shorten what comes before: preparation of data, evaluation at the start, accumulation",
+        en_hint="shorten what comes before it: data preparation, evaluation at the start, gradient accumulation",
         zh_hint="缩短之前的工作：数据准备、开始时的验证、梯度累积",
     ),
     "plan/script-does-not-fit": Text(
-        en="a batch of {micro} needs {used} on each GPU, but the smallest has {have} ({most})",
-        zh="批次为 {micro} 时每个 GPU 需要 {used}，而最小的 GPU 只有 {have}（{most}）",
-        en_hint="about {fits} samples would fit: lower the script's batch, recompute activations, or take larger GPUs",
-        zh_hint="大约 {fits} 个样本放得下：减小脚本的批次、重算激活值，或改用显存更大的 GPU",
+        en="a batch size of {micro} needs {used} on each GPU, but the smallest has {have} ({most:list})",
+        zh="批大小为 {micro} 时每张 GPU 需要 {used}，而最小的一张只有 {have}（{most:list}）",
+        en_hint="about {fits} samples would fit: lower the script's batch size, use activation checkpointing, or use "
+        "larger GPUs",
+        zh_hint="大约 {fits} 个样本放得下：减小脚本的批大小、启用激活重计算，或改用显存更大的 GPU",
     ),
     "plan/script-over-host": Text(
-        en="the script needs {used} of memory on each rank, but there are {have}",
+        en="the script needs {used} of memory on each rank, but only {have} are available",
         zh="脚本的每个 rank 需要 {used} 内存，而只有 {have}",
-        en_hint="lower the script's batch, or start fewer ranks",
-        zh_hint="减小脚本的批次，或减少 rank 数",
+        en_hint="lower the script's batch size, or start fewer ranks",
+        zh_hint="减小脚本的批大小，或减少 rank 数",
     ),
     # warnings
     "plan/script-on-host": Text(
-        en="the script put nothing on a GPU: this is its memory on the host",
-        zh="脚本没有把任何东西放到 GPU 上：这里是它在主机上的内存",
+        en="the script puts nothing on a GPU: the figures are for host memory",
+        zh="脚本没有把任何张量放到 GPU 上：这里是主机内存的用量",
     ),
     "plan/script-compiled": Text(
-        en="torch.compile was left out of the trace: compiled, the script usually needs less memory and time",
-        zh="追踪时没有使用 torch.compile：编译后脚本通常占用更少的内存和时间",
+        en="torch.compile was skipped in the trace: compiled, the script usually needs less memory and time",
+        zh="追踪时没有使用 torch.compile：编译后脚本通常占用更少的显存和时间",
     ),
     "plan/script-tight": Text(
         en="memory is tight: about {used} of {have}",
         zh="显存紧张：约 {used}，可用 {have}",
-        en_hint="lower the script's batch, or recompute activations (torch.utils.checkpoint)",
-        zh_hint="减小脚本的批次，或重算激活值（torch.utils.checkpoint）",
+        en_hint="lower the script's batch size, or use activation checkpointing (torch.utils.checkpoint)",
+        zh_hint="减小脚本的批大小，或启用激活重计算（torch.utils.checkpoint）",
     ),
     "plan/tight": Text(
         en="memory is tight: about {used} of {have}",
@@ -250,67 +251,67 @@ TEXTS: dict[str, Text] = {
         zh_hint="减小 batch.per_device，或设 train.activation_checkpoint=true",
     ),
     "plan/over-memory": Text(
-        en="a rank needs about {used}, and its share of the free memory is {have}",
+        en="a rank needs about {used}, but its share of the free memory is {have}",
         zh="每个 rank 约需 {used}，而分到的空闲内存只有 {have}",
         en_hint="lower batch.per_device or parallel.cpus",
         zh_hint="减小 batch.per_device 或 parallel.cpus",
     ),
     "plan/disk-short": Text(
-        en="checkpoints will take {need}, and {place} has {have} free",
+        en="the checkpoints will need {need}, but {place} has only {have} free",
         zh="检查点共需 {need}，而 {place} 只剩 {have}",
         en_hint="lower save.keep_last, raise save.keep_every, or set out= to a larger disk",
         zh_hint="减小 save.keep_last、增大 save.keep_every，或用 out= 指向更大的磁盘",
     ),
     "plan/ranks-over-cores": Text(
-        en="{ranks} CPU ranks share {cores} cores: slower than {cores} ranks",
+        en="{ranks} CPU ranks share {cores} cores, which is slower than {cores} ranks",
         zh="{ranks} 个 CPU rank 共用 {cores} 个核：比 {cores} 个 rank 更慢",
         en_hint="set parallel.cpus={cores}",
         zh_hint="改为 parallel.cpus={cores}",
     ),
     "plan/threads-over-cores": Text(
-        en="{ranks} ranks of {threads} threads share {cores} cores",
+        en="{ranks} ranks with {threads} threads each share {cores} cores",
         zh="{ranks} 个 rank 各 {threads} 个线程，共用 {cores} 个核",
-        en_hint="leave parallel.threads out and the cores are shared out",
+        en_hint="remove parallel.threads; the cores are then divided evenly",
         zh_hint="不写 parallel.threads 时会自动均分",
     ),
     "plan/bf16-emulated": Text(
         en="{gpu} (compute capability {capability}) has no bf16 units: bf16 is emulated and slow",
-        zh="{gpu}（计算能力 {capability}）没有 bf16 单元：bf16 只能模拟，很慢",
+        zh="{gpu}（计算能力 {capability}）没有 bf16 单元：bf16 只能由软件模拟，很慢",
         en_hint="set train.precision=fp16",
         zh_hint="改为 train.precision=fp16",
     ),
     "plan/model-bf16-emulated": Text(
         en="{gpu} has no bf16 units: bf16 is emulated there and several times slower than fp16",
-        zh="{gpu} 没有 bf16 单元：bf16 只能模拟，比 fp16 慢数倍",
+        zh="{gpu} 没有 bf16 单元：bf16 只能由软件模拟，比 fp16 慢数倍",
         en_hint="{command}",
         zh_hint="{command}",
     ),
     "plan/min-over-rate": Text(
-        en="the rate is to fall to {least} (lr.min), and it starts at {rate}",
-        zh="学习率要降到 {least}（lr.min），但它一开始就只有 {rate}",
-        en_hint="set lr.min below {rate}, or leave it out: lr.min=null",
+        en="lr.min={least} is above the learning rate at the start, {rate}",
+        zh="lr.min={least} 高于初始学习率 {rate}",
+        en_hint="set lr.min below {rate}, or remove it: lr.min=null",
         zh_hint="让 lr.min 小于 {rate}，或去掉它：lr.min=null",
     ),
     "plan/workers-over-cores": Text(
-        en="{total} loader processes are for another machine: here are {cores} cores, so each rank gets {workers}",
-        zh="{total} 个数据加载进程是给别的机器用的：本机有 {cores} 个核，每个 rank 用 {workers} 个",
-        en_hint="to have another number on each of the {ranks} ranks, set parallel.workers",
+        en="{total} data loader workers are too many for this machine with {cores} cores, so each rank gets {workers}",
+        zh="{total} 个数据加载进程对本机（{cores} 个核）过多，每个 rank 改用 {workers} 个",
+        en_hint="to use another number on each of the {ranks} ranks, set parallel.workers",
         zh_hint="如需给 {ranks} 个 rank 指定其他数量，设置 parallel.workers",
     ),
     "plan/warmup-too-long": Text(
-        en="warm-up takes {warmup} samples and the run has {total}: the full rate is never reached",
-        zh="预热要 {warmup} 个样本，而整个训练只有 {total} 个：学习率始终达不到设定值",
+        en="warm-up takes {warmup:,} samples, but the run has {total:,}: the full learning rate is never reached",
+        zh="学习率预热要 {warmup:,} 个样本，而整个训练只有 {total:,} 个：学习率始终达不到设定值",
         en_hint="lower lr.warmup_samples or make the run longer",
         zh_hint="减小 lr.warmup_samples，或延长训练",
     ),
     "plan/batch-over-epoch": Text(
-        en="one step takes {batch} samples, but the training set has {samples}",
-        zh="一步要 {batch} 个样本，而训练集只有 {samples} 个",
+        en="one step takes {batch:,} samples, but the training set has {samples:,}",
+        zh="一步要 {batch:,} 个样本，而训练集只有 {samples:,} 个",
         en_hint="lower batch.total",
         zh_hint="减小 batch.total",
     ),
     "plan/length-overruled": Text(
-        en="{key} decides the length; {over} from a lower layer has no effect",
+        en="{key} sets the length; {over}, which has lower priority, has no effect",
         zh="训练长度由 {key} 决定；优先级较低的 {over} 不起作用",
     ),
     # the table
@@ -318,38 +319,40 @@ TEXTS: dict[str, Text] = {
     "plan/row-ranks": Text(en="ranks", zh="rank 数"),
     "plan/row-strategy": Text(en="strategy", zh="并行方式"),
     "plan/row-precision": Text(en="precision", zh="精度"),
-    "plan/row-batch-per-device": Text(en="batch per device", zh="单设备批次"),
-    "plan/row-batch-accumulation": Text(en="accumulation", zh="梯度累积"),
-    "plan/row-batch-samples": Text(en="batch, samples", zh="总批次（样本）"),
-    "plan/row-batch-tokens": Text(en="batch, tokens", zh="总批次（token）"),
+    "plan/row-batch-per-device": Text(en="batch per device", zh="每卡批大小"),
+    "plan/row-batch-accumulation": Text(en="gradient accumulation", zh="梯度累积次数"),
+    "plan/row-batch-samples": Text(en="total batch, samples", zh="总批大小（样本）"),
+    "plan/row-batch-tokens": Text(en="total batch, tokens", zh="总批大小（token）"),
     "plan/row-steps": Text(en="steps", zh="步数"),
     "plan/row-samples": Text(en="samples", zh="样本数"),
     "plan/row-epochs": Text(en="epochs", zh="轮数"),
-    "plan/row-lr-factor": Text(en="lr factor", zh="学习率倍数"),
+    "plan/row-lr-factor": Text(en="learning rate factor", zh="学习率倍数"),
     "plan/row-lr": Text(en="learning rate", zh="学习率"),
-    "plan/row-warmup": Text(en="warm-up", zh="预热"),
+    "plan/row-warmup": Text(en="warm-up", zh="学习率预热"),
     "plan/row-schedule": Text(en="schedule", zh="学习率调度"),
     "plan/row-eval-every": Text(en="validation", zh="验证"),
     "plan/row-save-every": Text(en="checkpoint", zh="检查点"),
-    "plan/row-workers": Text(en="loader processes", zh="数据加载进程"),
-    "plan/row-threads": Text(en="threads a rank", zh="每 rank 线程数"),
-    "plan/row-memory": Text(en="memory a rank", zh="每 rank 内存"),
-    "plan/row-gpu-memory": Text(en="memory a rank", zh="每 rank 显存"),
+    "plan/row-workers": Text(en="loader workers", zh="数据加载进程"),
+    "plan/row-threads": Text(en="threads per rank", zh="每 rank 线程数"),
+    "plan/row-memory": Text(en="memory per rank", zh="每 rank 内存"),
+    "plan/row-gpu-memory": Text(en="GPU memory per rank", zh="每 rank 显存"),
     "plan/row-params": Text(en="parameters", zh="参数量"),
-    "plan/row-step-time": Text(en="time a step", zh="每步时间"),
+    "plan/row-step-time": Text(en="time per step", zh="每步时间"),
     "plan/row-rate": Text(en="speed", zh="速度"),
-    "plan/row-eta": Text(en="whole run", zh="总用时"),
-    "plan/row-left": Text(en="what is left", zh="剩余用时"),
-    "plan/row-energy": Text(en="energy at most", zh="能耗上限"),
-    "plan/row-script-batch": Text(en="batch of a step", zh="每步的批次"),
+    "plan/row-eta": Text(en="total time", zh="总用时"),
+    "plan/row-left": Text(en="time left", zh="剩余用时"),
+    "plan/row-energy": Text(en="energy, at most", zh="能耗上限"),
+    "plan/row-script-batch": Text(en="batch size per step", zh="每步的批大小"),
     "plan/row-script-ranks": Text(en="ranks", zh="rank 数"),
     "plan/row-script-params": Text(en="parameters", zh="参数量"),
-    "plan/row-model-largest": Text(en="largest batch a GPU", zh="单 GPU 最大批次"),
-    "plan/row-script-largest": Text(en="largest batch a rank", zh="单 rank 最大批次"),
-    "plan/from-even-growth": Text(en="if what grows with the batch grows evenly", zh="假定随批次增长的部分按比例增长"),
+    "plan/row-model-largest": Text(en="largest batch per GPU", zh="每卡最大批大小"),
+    "plan/row-script-largest": Text(en="largest batch per rank", zh="每 rank 最大批大小"),
+    "plan/from-even-growth": Text(
+        en="assumes that memory grows in proportion to the batch size", zh="假定显存随批大小按比例增长"
+    ),
     "plan/value-largest": Text(en="{num} (largest that fits)", zh="{num}（放得下的最大值）"),
-    "plan/column-script-batch": Text(en="batch of a rank", zh="单 rank 批次"),
-    "plan/row-model-step": Text(en="step", zh="训练步"),
+    "plan/column-script-batch": Text(en="batch size per rank", zh="每 rank 批大小"),
+    "plan/row-model-step": Text(en="training step", zh="训练步"),
     "plan/row-disk": Text(en="disk for checkpoints", zh="检查点占用磁盘"),
     "plan/value-memory-fits": Text(en="{used} of {have}: fits", zh="{used} / {have}：放得下"),
     "plan/value-memory-tight": Text(en="{used} of {have}: tight", zh="{used} / {have}：紧张"),
@@ -358,42 +361,48 @@ TEXTS: dict[str, Text] = {
         en="{memory}; total batch {now}, not {before}", zh="{memory}；总批大小为 {now}，而不是 {before}"
     ),
     "plan/cards-list-title": Text(
-        en="cards of --on, and the TFLOPS of 16-bit products", zh="--on 可用的卡，及 16 位矩阵乘的 TFLOPS"
+        en="GPUs for --on, and their TFLOPS in 16-bit matrix multiplication",
+        zh="--on 可用的 GPU，及其 16 位矩阵乘的 TFLOPS",
     ),
-    "plan/column-name": Text(en="write", zh="写法"),
+    "plan/column-name": Text(en="name", zh="写法"),
     "plan/column-room": Text(en="memory", zh="显存"),
     "plan/column-sheet": Text(en="data sheet", zh="标称"),
     "plan/column-measured": Text(en="measured", zh="实测"),
     "plan/column-source": Text(en="source", zh="来源"),
     "plan/value-assumed": Text(
-        en="no public measurement; {rate} is assumed, as cards of its generation were measured",
-        zh="没有公开的实测；按同代卡的实测比例假定为 {rate}",
+        en="no public measurement; {rate} is assumed, from measurements of GPUs of the same generation",
+        zh="没有公开的实测；按同代 GPU 的实测比例假定为 {rate}",
     ),
     "plan/value-same-chip": Text(en="{source}, measured on {other}", zh="{source}，在 {other} 上实测"),
     "plan/value-batch-tight": Text(en="{num} (tight)", zh="{num}（紧张）"),
-    "plan/value-memory-share": Text(en="{used}: {name}, below {share}", zh="{used}：{name}，不超过 {share}"),
+    "plan/value-memory-share": Text(en="{used}: {name}, at most {share}", zh="{used}：{name}，不超过 {share}"),
     "plan/value-rate": Text(en="{rate} samples/s", zh="{rate} 样本/秒"),
     "plan/value-rate-tokens": Text(en="{rate} samples/s, {tokens} tokens/s", zh="{rate} 样本/秒，{tokens} token/秒"),
-    "plan/from-trace": Text(en="traced, peak in {moment}", zh="追踪所得，峰值在 {moment} 阶段"),
-    "plan/from-formula": Text(en="formula, peak in {moment}", zh="公式所得，峰值在 {moment} 阶段"),
+    "plan/from-trace": Text(en="traced, peak in {moment:word}", zh="追踪所得，峰值在{moment:word}"),
+    "plan/from-formula": Text(en="formula, peak in {moment:word}", zh="公式所得，峰值在{moment:word}"),
     "plan/from-trace-count": Text(en="counted in the traced model", zh="由追踪的模型得出"),
     "plan/from-formula-count": Text(en="counted from the model's shape", zh="由模型结构得出"),
     "plan/from-floor": Text(
-        en="estimate: too small to forecast, this is the least time of a host",
-        zh="估计：模型太小，无法推算，这是主机所需的最短时间",
+        en="estimate: the model is too small to forecast; this is the least time the host needs",
+        zh="估计：模型太小，无法推算；这是主机所需的最短时间",
     ),
-    "plan/from-probe": Text(en="probed here ({num} measured)", zh="本机试跑所得（{num} 次测量）"),
-    "plan/from-run": Text(en="earlier runs here ({num} measured)", zh="本机此前的训练（{num} 次测量）"),
+    "plan/from-probe": Text(
+        en="measured by a probe on this machine ({num} measurements)", zh="本机试测所得（{num} 次测量）"
+    ),
+    "plan/from-run": Text(
+        en="measured in earlier runs on this machine ({num} measurements)", zh="本机此前的训练（{num} 次测量）"
+    ),
     "plan/from-stretched": Text(
-        en="measured here at other sizes ({num}), stretched", zh="由本机其他规模的测量（{num} 次）推算"
+        en="extrapolated from {num} measurements at other sizes on this machine",
+        zh="由本机其他规模的测量（{num} 次）推算",
     ),
     "plan/from-roofline": Text(
-        en="forecast from the card's rates, {mfu} of its peak", zh="按该卡的速率推算，为峰值的 {mfu}"
+        en="forecast from the GPU's peak rates, {mfu} of the peak", zh="按该 GPU 的峰值算力与带宽推算，为峰值的 {mfu}"
     ),
     "plan/holder-weights": Text(en="weights", zh="权重"),
     "plan/holder-gradients": Text(en="gradients", zh="梯度"),
     "plan/holder-optimizer-state": Text(en="optimizer state", zh="优化器状态"),
-    "plan/holder-moving-average": Text(en="moving average", zh="滑动平均"),
+    "plan/holder-moving-average": Text(en="moving average (EMA)", zh="EMA（滑动平均）"),
     "plan/holder-activations": Text(en="activations", zh="激活值"),
     "plan/holder-logits-and-loss": Text(en="logits and loss", zh="logits 与损失"),
     "plan/holder-weights-in-compute-type": Text(en="weights in the compute type", zh="计算精度的权重副本"),
@@ -406,15 +415,15 @@ TEXTS: dict[str, Text] = {
     "plan/holder-communication-buffers": Text(en="communication buffers", zh="通信缓冲区"),
     "plan/holder-buckets": Text(en="DDP buckets", zh="DDP 通信桶"),
     "plan/holder-outside": Text(en="context, allocator, communication", zh="上下文、分配器与通信"),
-    "plan/holders-title": Text(en="who holds it", zh="内存去向"),
-    "plan/holders-gpu-title": Text(en="who holds it", zh="显存去向"),
+    "plan/holders-title": Text(en="memory breakdown", zh="内存明细"),
+    "plan/holders-gpu-title": Text(en="GPU memory breakdown", zh="显存明细"),
     "plan/whatif-title": Text(en="what if", zh="如果改成"),
     "plan/column-change": Text(en="change", zh="改动"),
     "plan/column-memory": Text(en="memory", zh="内存"),
-    "plan/column-gpu-memory": Text(en="memory", zh="显存"),
-    "plan/column-largest": Text(en="largest batch", zh="最大批次"),
+    "plan/column-gpu-memory": Text(en="GPU memory", zh="显存"),
+    "plan/column-largest": Text(en="largest batch", zh="最大批大小"),
     "plan/column-rate": Text(en="samples/s", zh="样本/秒"),
-    "plan/cards-title": Text(en="on {num} others", zh="换成 {num} 个其他 GPU"),
+    "plan/cards-title": Text(en="on {num} GPUs of other models", zh="换成 {num} 张其他型号的 GPU"),
     "plan/column-card": Text(en="GPU", zh="GPU"),
     "plan/speedup-title": Text(en="more ranks", zh="更多 rank"),
     "plan/column-ranks": Text(en="ranks", zh="rank 数"),
@@ -430,32 +439,36 @@ TEXTS: dict[str, Text] = {
     "plan/from-preset": Text(en="preset {rest}", zh="预设 {rest}"),
     "plan/from-environment": Text(en="environment {rest}", zh="环境变量 {rest}"),
     "plan/from-command-line": Text(en="command line {rest}", zh="命令行 {rest}"),
-    "plan/from-command-line-before": Text(en="command line of start {rest}", zh="第 {rest} 次启动时的命令行"),
-    "plan/from-free-gpus": Text(en="free GPUs: {num} of {here}", zh="空闲 GPU：{here} 个中的 {num} 个"),
+    "plan/from-command-line-before": Text(en="command line of attempt {rest}", zh="第 {rest} 次启动时的命令行"),
+    "plan/from-free-gpus": Text(en="free GPUs: {num} of {here}", zh="空闲 GPU：{here} 张中的 {num} 张"),
     "plan/from-no-gpu": Text(en="no GPU here", zh="本机没有 GPU"),
-    "plan/from-cpu-torch": Text(en="torch {torch} is CPU only", zh="torch {torch} 是 CPU 版"),
-    "plan/from-one-a-gpu": Text(en="one a GPU", zh="每个 GPU 一个"),
+    "plan/from-cpu-torch": Text(en="torch {torch} is a CPU-only build", zh="torch {torch} 是 CPU 版"),
+    "plan/from-one-a-gpu": Text(en="one per GPU", zh="每张 GPU 一个"),
     "plan/from-ranks": Text(en="auto for {ranks} ranks", zh="按 {ranks} 个 rank 自动选择"),
-    "plan/from-bf16": Text(en="auto: every GPU has bf16", zh="自动：所有 GPU 都支持 bf16"),
-    "plan/from-fp16": Text(en="auto: a GPU without bf16", zh="自动：有 GPU 不支持 bf16"),
-    "plan/from-fp32": Text(en="auto: capability not known", zh="自动：GPU 计算能力未知"),
+    "plan/from-bf16": Text(en="auto: every GPU supports bf16", zh="自动：所有 GPU 都支持 bf16"),
+    "plan/from-fp16": Text(en="auto: a GPU does not support bf16", zh="自动：有 GPU 不支持 bf16"),
+    "plan/from-fp32": Text(en="auto: compute capability not known", zh="自动：GPU 计算能力未知"),
     "plan/from-fp32-cpu": Text(en="auto: fp32 on CPU", zh="自动：CPU 上用 fp32"),
-    "plan/from-rule-per-device": Text(en="rule: 8 when not given", zh="规则：未给出时取 8"),
-    "plan/from-rule-accumulation": Text(en="rule: 1 when not given", zh="规则：未给出时取 1"),
-    "plan/from-no-scaling": Text(en="no lr.base_batch or no scaling", zh="未设 lr.base_batch 或不缩放"),
+    "plan/from-rule-per-device": Text(en="rule: 8 if not set", zh="规则：未设置时取 8"),
+    "plan/from-rule-accumulation": Text(en="rule: 1 if not set", zh="规则：未设置时取 1"),
+    "plan/from-no-scaling": Text(en="lr.base_batch not set or no scaling", zh="未设 lr.base_batch 或不缩放"),
     "plan/from-before": Text(en="kept from before", zh="沿用此前的值"),
     "plan/from-out-of-memory": Text(
-        en="{before} samples per device ran out of memory", zh="每卡批大小 {before} 曾导致内存不足"
+        en="{before} samples per device ran out of memory", zh="每卡批大小 {before} 曾导致显存或内存不足"
     ),
     "plan/from-kept": Text(en="kept from {ranks} ranks before", zh="沿用此前 {ranks} 个 rank 时的值"),
     "plan/from-cores": Text(en="{cores} cores / {ranks} ranks", zh="{cores} 核 / {ranks} 个 rank"),
     "plan/from-script": Text(
-        en="traced in {seconds} s, peak in {moment}", zh="追踪 {seconds} 秒所得，峰值在 {moment} 阶段"
+        en="traced in {seconds} s, peak in {moment:word}", zh="追踪 {seconds} 秒所得，峰值在{moment:word}"
     ),
     # headway plan
-    "plan/script-trained": Text(en="{num} of them trained by {optimizers}", zh="其中 {num} 由 {optimizers} 训练"),
-    "plan/script-by-hand": Text(en="{num} of them trained, no optimizer", zh="其中 {num} 参与训练，没有优化器"),
-    "plan/script-whole": Text(en="two steps, evaluation and loading not included", zh="两步训练，不含验证与加载"),
+    "plan/script-trained": Text(
+        en="{num} of them trained by {optimizers:list}", zh="其中 {num} 个由 {optimizers:list} 训练"
+    ),
+    "plan/script-by-hand": Text(
+        en="{num} of them trained, without an optimizer", zh="其中 {num} 个参与训练，没有优化器"
+    ),
+    "plan/script-whole": Text(en="two steps, without evaluation and loading", zh="两步训练，不含验证与加载"),
     "plan/script-next": Text(en="next: headway run -- {line}", zh="下一步：headway run -- {line}"),
     "plan/title": Text(en="plan for {recipe}", zh="{recipe} 的训练计划"),
     "plan/column-what": Text(en="what", zh="项目"),
@@ -463,55 +476,63 @@ TEXTS: dict[str, Text] = {
     "plan/column-origin": Text(en="from", zh="来源"),
     "plan/next": Text(en="next: headway train {args}", zh="下一步：headway train {args}"),
     "plan/help": Text(
-        en="Show how a run would be laid out here: devices, batch, learning rate, length.\n\n"
+        en="Show how a run would be laid out here: devices, batch size, learning rate, length.\n\n"
         "SOURCE is a recipe or a config file; settings are written key=value. Nothing is started.\n"
-        "Exit code 4 when no layout fits, with the nearest ones that do.\n\n"
-        "With --script, a PyTorch script of your own is run up to its second step, without a\n"
-        "GPU and without values; what it would save or overwrite stays as it is.\n\n"
-        "With --model, a public model is planned by its published shape (or its config.json):\n"
+        "The exit code is 4 when nothing fits; the nearest settings that fit are then shown.\n\n"
+        "With --script, your own PyTorch script is run up to its second step, without a GPU and without values;\n"
+        "files that it would save or overwrite are not changed.\n\n"
+        "With --model, a public model is planned from its published shape (or its config.json):\n"
         "Llama, Qwen, Mistral, Gemma, GPT-2, ViT, ResNet, Swin, Mask R-CNN, SegFormer and others (--model list).\n"
-        "What no formula knows is built by the installed transformers or timm and traced.\n\n"
-        "Example:\n  headway plan nanochat batch.per_device=4 parallel.cpus=1\n  headway plan run.yaml --json\n"
+        "A model without a formula is built with the installed transformers or timm and traced.\n\n"
+        "Example:\n"
+        "  headway plan nanochat batch.per_device=4 parallel.cpus=1\n"
+        "  headway plan run.yaml --json\n"
         "  headway plan --script 'train.py --batch 8' --on 2x4090\n"
         "  headway plan --model llama-3.1-8b method=lora seq=4096 --on 1x4090",
-        zh="显示训练在本机上的计划：设备、批次、学习率、长度。\n\n"
+        zh="显示训练在本机上的计划：设备、批大小、学习率、长度。\n\n"
         "SOURCE 是配方名或配置文件；设置写作 key=value。不会启动任何训练。\n"
-        "没有可行的方案时退出码为 4，并给出最接近的可行设置。\n\n"
-        "--script 会在没有 GPU、没有数值的情况下把你自己的 PyTorch 脚本运行到第二次优化器更新；\n"
+        "没有可行的计划时退出码为 4，并给出最接近的可行设置。\n\n"
+        "--script 会在没有 GPU、没有数值的情况下把你自己的 PyTorch 脚本运行到第二步；\n"
         "它本来会保存或覆盖的文件保持不变。\n\n"
         "--model 按公布的结构（或 config.json）规划公开的模型：\n"
         "Llama、Qwen、Mistral、Gemma、GPT-2、ViT、ResNet、Swin、Mask R-CNN、SegFormer 等（--model list）。\n"
         "没有公式的模型由已安装的 transformers 或 timm 构建并追踪。\n\n"
-        "示例：\n  headway plan nanochat batch.per_device=4 parallel.cpus=1\n  headway plan run.yaml --json\n"
+        "示例：\n"
+        "  headway plan nanochat batch.per_device=4 parallel.cpus=1\n"
+        "  headway plan run.yaml --json\n"
         "  headway plan --script 'train.py --batch 8' --on 2x4090\n"
         "  headway plan --model llama-3.1-8b method=lora seq=4096 --on 1x4090",
     ),
     "plan/help-trace": Text(
-        en="forecast memory by a trace of the real model and step (seconds, no GPU needed), not by formula; "
-        "without a formula this is the default",
-        zh="追踪真实的模型与训练步来预测内存（需数秒，不需要 GPU），而不用公式；没有公式的配方默认如此",
+        en="forecast memory by tracing the real model and step (takes seconds, no GPU needed) instead of by formula; "
+        "the default when there is no formula",
+        zh="追踪真实的模型与训练步来预测显存（需数秒，不需要 GPU），而不用公式；没有公式的配方默认如此",
     ),
     "plan/help-script": Text(
-        en="plan a script of your own: its launch line, in quotes. It is run up to its second step on fake tensors; "
-        "native writers, other programs it starts and the network are not held back",
-        zh="规划你自己的脚本：引号里写它的启动命令。脚本会用假张量运行到第二步；"
-        "原生代码写文件、它启动的其他程序和网络访问不会被拦截",
+        en="plan your own script: its launch line, in quotes. It is run up to its second step on fake tensors; files "
+        "written by native code, other programs it starts and network access are not blocked",
+        zh=(
+            "规划你自己的脚本：引号里写它的启动命令。脚本会用假张量运行到第二步；"
+            "原生代码写文件、它启动的其他程序和网络访问不会被拦截"
+        ),
     ),
     "plan/help-model": Text(
-        en="plan a public model by its name or its config.json; settings are batch, accumulation, seq or image, "
-        "precision, optimizer, method, rank, targets, frozen, recompute, strategy (or zero=1|2|3), tensor, compile, "
-        "loss, attention, lengths, stack",
-        zh="按名字或 config.json 规划公开的模型；设置有 batch、accumulation、seq 或 image、precision、optimizer、"
-        "method、rank、targets、frozen、recompute、strategy（或 zero=1|2|3）、tensor、compile、loss、"
-        "attention、lengths、stack",
+        en="plan a public model by its name or config.json; settings: batch, accumulation, seq or image, precision, "
+        "optimizer, method, rank, targets, frozen, recompute, strategy (or zero=1|2|3), tensor, compile, loss, "
+        "attention, lengths, stack",
+        zh=(
+            "按名字或 config.json 规划公开的模型；设置有 batch、accumulation、seq 或 image、precision、optimizer、"
+            "method、rank、targets、frozen、recompute、strategy（或 zero=1|2|3）、tensor、compile、loss、"
+            "attention、lengths、stack"
+        ),
     ),
     "plan/help-probe": Text(
-        en="time a few real steps here first; the plan then tells time by them",
-        zh="先在本机实跑几步，计划按实测给出时间",
+        en="measure a few real steps on this machine first; the plan then uses the measured time",
+        zh="先在本机实测几步，计划按实测给出时间",
     ),
     "plan/help-what-if": Text(
-        en="also show other batches, strategies and numbers of ranks",
-        zh="同时显示其他批次、并行方式和 rank 数的结果",
+        en="also show other batch sizes, strategies and numbers of ranks",
+        zh="同时显示其他批大小、并行方式和 rank 数的结果",
     ),
     "plan/help-json": Text(
         en="print one JSON object (plan/1; with --script, plan-script/1; with --model, plan-model/1)",

@@ -38,14 +38,14 @@ TEXTS: dict[str, Text] = {
     "ui/ago-h": Text(en="{num} h ago", zh="{num} 小时前"),
     "ui/ago-d": Text(en="{num} d ago", zh="{num} 天前"),
     "ui/runs-size": Text(en="checkpoints", zh="检查点"),
-    "ui/lines-in-log": Text(en="further output goes only to {log}", zh="后续输出只写入 {log}"),
+    "ui/lines-in-log": Text(en="further output is written only to {log}", zh="后续输出只写入 {log}"),
     "ui/watch-lost-line": Text(
-        en="the supervisor is gone; start it again with its own headway run line",
+        en="the supervisor is gone; start the run again with its headway run line",
         zh="监控进程已不在；用原来的 headway run 命令重新启动",
     ),
     "ui/runs-closed": Text(
-        en="{num} more runs may not be read, because they belong to other users: {names}",
-        zh="另有 {num} 个训练属于其他用户，无权读取：{names}",
+        en="no permission to read {num} more runs of other users: {names:list}",
+        zh="另有 {num} 次训练属于其他用户，无权读取：{names:list}",
     ),
     "ui/runs-empty": Text(
         en="no runs in {out} yet; start one: headway train", zh="{out} 中还没有训练；开始训练：headway train"
@@ -53,16 +53,16 @@ TEXTS: dict[str, Text] = {
     "ui/compare-name": Text(en="run", zh="训练"),
     "ui/compare-settings": Text(en="what differs", zh="差异"),
     "ui/compare-best": Text(en="best", zh="最佳"),
-    "ui/compare-gain": Text(en="against the first", zh="与第一个相比"),
+    "ui/compare-gain": Text(en="compared with the first", zh="与第一个相比"),
     "ui/compare-step": Text(en="step", zh="步"),
     "ui/compare-rate": Text(en="speed", zh="速度"),
-    "ui/compare-time": Text(en="took", zh="用时"),
+    "ui/compare-time": Text(en="time", zh="用时"),
     "ui/compare-same": Text(en="nothing", zh="无"),
     "ui/compare-better": Text(en="{gap} better", zh="好 {gap}"),
     "ui/compare-worse": Text(en="{gap} worse", zh="差 {gap}"),
     "ui/compare-equal": Text(en="equal", zh="相同"),
     "ui/compare-alone": Text(
-        en="{name} is the only run of its kind in {out}",
+        en="{out} has no other run that {name} can be compared with",
         zh="{out} 中没有与 {name} 同类的其他训练",
         en_hint="type: headway compare RUN RUN (headway runs lists them)",
         zh_hint="运行：headway compare RUN RUN（headway runs 会列出它们）",
@@ -80,10 +80,10 @@ TEXTS: dict[str, Text] = {
     "ui/watch-rank": Text(en="rank", zh="rank"),
     "ui/watch-phase": Text(en="phase", zh="阶段"),
     "ui/watch-step": Text(en="step", zh="步"),
-    "ui/watch-age": Text(en="last sign", zh="最近心跳"),
+    "ui/watch-age": Text(en="last update", zh="最近心跳"),
     "ui/watch-log": Text(en="log", zh="日志"),
     "ui/watch-lost": Text(
-        en="the supervisor is gone; go on: headway resume {name}",
+        en="the supervisor is gone; resume with: headway resume {name}",
         zh="监控进程已不在；继续训练：headway resume {name}",
     ),
     "ui/help-runs": Text(
@@ -91,40 +91,47 @@ TEXTS: dict[str, Text] = {
         zh="列出目录中的训练，最新的在前。\n\n示例：\n  headway runs --out runs",
     ),
     "ui/help-compare": Text(
-        en="Show in what runs differ and what came of it.\n\n"
-        "The first RUN is what the others are measured against. With one RUN, or none for the newest: the runs of its "
-        "folder and recipe that differ from it in a few settings.\n\n"
-        "Example:\n  headway compare\n  headway compare ab12 cd34 --json",
-        zh="显示各次训练的差异及其效果。\n\n"
+        en="Show how runs differ in settings and in results.\n\n"
+        "The first RUN is the one the others are compared with. With one RUN, or none for the newest: the runs of "
+        "the same folder and recipe that differ from it in a few settings.\n\n"
+        "Example:\n"
+        "  headway compare\n"
+        "  headway compare ab12 cd34 --json",
+        zh="显示各次训练在设置和结果上的差异。\n\n"
         "以第一个 RUN 为基准。只给一个 RUN（或省略，取最新的）时：与同一目录、同一配方中只差少数设置的训练比较。\n\n"
-        "示例：\n  headway compare\n  headway compare ab12 cd34 --json",
+        "示例：\n"
+        "  headway compare\n"
+        "  headway compare ab12 cd34 --json",
     ),
     "ui/help-watch": Text(
         en="Watch a run live.\n\n"
-        "RUN is a run directory, its name or a part of it; without it the newest run.\n\n"
-        "Example:\n  headway watch\n  headway watch ab12 --once",
-        zh="实时查看训练。\n\nRUN 是训练目录、训练名或名字的一部分；省略时取最新的训练。\n\n"
-        "示例：\n  headway watch\n  headway watch ab12 --once",
+        "RUN is a run directory, its name or a part of the name; without it, the newest run.\n\n"
+        "Example:\n"
+        "  headway watch\n"
+        "  headway watch ab12 --once",
+        zh=(
+            "实时查看训练。\n\nRUN 是训练目录、训练名或名字的一部分；省略时取最新的训练。\n\n"
+            "示例：\n  headway watch\n  headway watch ab12 --once"
+        ),
     ),
     "ui/help-export": Text(
-        en=(
-            "Write metrics and validations as files for other tools.\n\n"
-            "Example:\n  headway export ab12 --format tensorboard --to tb"
-        ),
+        en="Write metrics and validation results as files for other tools.\n\n"
+        "Example:\n"
+        "  headway export ab12 --format tensorboard --to tb",
         zh="把指标和验证结果写成其他工具能读的文件。\n\n示例：\n  headway export ab12 --format tensorboard --to tb",
     ),
-    "ui/opt-out": Text(en="folder that holds the run directories", zh="存放训练目录的位置"),
+    "ui/opt-out": Text(en="folder that contains the run directories", zh="存放训练目录的位置"),
     "ui/opt-json": Text(en="print one JSON object", zh="输出一个 JSON 对象"),
-    "ui/opt-once": Text(en="show it once and end", zh="只显示一次"),
-    "ui/opt-format": Text(en="kind of files", zh="文件格式"),
+    "ui/opt-once": Text(en="show it once and exit", zh="只显示一次"),
+    "ui/opt-format": Text(en="file format", zh="文件格式"),
     "ui/opt-to": Text(
         en="folder to write to; default: export/ in the run directory", zh="写到哪个目录；默认是训练目录下的 export/"
     ),
-    "ui/opt-dry-run": Text(en="say what would be written, write nothing", zh="只说明会写入什么，不实际写入"),
-    "ui/exported": Text(en="wrote {num} points to {path}", zh="已把 {num} 个数据点写入 {path}"),
+    "ui/opt-dry-run": Text(en="show what would be written, write nothing", zh="只说明会写入什么，不实际写入"),
+    "ui/exported": Text(en="wrote {num:,} points to {path}", zh="已把 {num:,} 个数据点写入 {path}"),
     "ui/would-write": Text(en="would write {path}", zh="将会写入 {path}"),
     "ui/no-metrics": Text(
-        en="{name} has no metrics yet: 0 steps are finished",
+        en="{name} has no metrics yet: no step is finished",
         zh="{name} 还没有指标：一步都没有完成",
         en_hint="see what it is doing: headway watch {name} --once",
         zh_hint="查看当前状态：headway watch {name} --once",

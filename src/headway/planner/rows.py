@@ -14,7 +14,7 @@ from headway.planner.batch import BatchWish
 from headway.planner.length import FRESH, Length, Standing
 from headway.planner.record import Plan, PlanRow
 from headway.planner.schedule import choose_warmup, draw_curve, make_schedule
-from headway.units import count
+from headway.units import commas, count
 
 _EVERY = {
     (False, False): "plan/value-end",
@@ -112,23 +112,22 @@ def _batch(plan: Plan, asked: BatchWish, origins: Mapping[str, str]) -> Iterator
     if asked.per_device is not None:
         yield make_row("batch-per-device", micro, _from(origins, "batch.per_device"))
     elif asked.total is not None:
-        yield make_row("batch-per-device", micro, f"{plan.batch_samples} / ({ranks} × {steps})")
+        yield make_row("batch-per-device", micro, commas(f"{plan.batch_samples} / ({ranks} × {steps})"))
     else:
         yield make_row("batch-per-device", micro, origin_code="plan/from-rule-per-device")
     if asked.accumulation is not None:
         yield make_row("batch-accumulation", steps, _from(origins, "batch.accumulation"))
     elif asked.total is not None and asked.per_device is not None:
-        yield make_row("batch-accumulation", steps, f"{plan.batch_samples} / ({ranks} × {micro})")
+        yield make_row("batch-accumulation", steps, commas(f"{plan.batch_samples} / ({ranks} × {micro})"))
     else:
         yield make_row("batch-accumulation", steps, origin_code="plan/from-rule-accumulation")
-    product = f"{ranks} × {micro} × {steps}"
+    product = commas(f"{ranks} × {micro} × {steps}")
     given = asked.total is not None
     samples = _from(origins, "batch.total") if given and asked.unit == "samples" else product
     yield make_row("batch-samples", count(plan.batch_samples), samples)
     if tokens is not None:
-        origin = (
-            _from(origins, "batch.total") if given and asked.unit == "tokens" else f"{plan.batch_samples} × {tokens}"
-        )
+        product = commas(f"{plan.batch_samples} × {tokens}")
+        origin = _from(origins, "batch.total") if given and asked.unit == "tokens" else product
         yield make_row("batch-tokens", count(plan.batch_samples * tokens), origin)
 
 
@@ -141,15 +140,15 @@ def _kept_batch(plan: Plan, asked: Asked, before: Plan, origins: Mapping[str, st
         yield make_row("batch-per-device", micro, origin_code="plan/from-before")
     else:
         most = max(micro, before.micro_batch)
-        yield make_row("batch-per-device", micro, f"≤ {most}, {batch} / ({ranks} × {steps})")
-    yield make_row("batch-accumulation", steps, f"{batch} / ({ranks} × {micro})")
+        yield make_row("batch-per-device", micro, commas(f"≤ {most}, {batch} / ({ranks} × {steps})"))
+    yield make_row("batch-accumulation", steps, commas(f"{batch} / ({ranks} × {micro})"))
     if ranks == before.world_size:
         yield make_row("batch-samples", count(batch), origin_code="plan/from-before")
     else:
         yield make_row("batch-samples", count(batch), origin_code="plan/from-kept", ranks=before.world_size)
     if plan.tokens_per_sample is not None:
         tokens = plan.tokens_per_sample
-        yield make_row("batch-tokens", count(batch * tokens), f"{batch} × {tokens}")
+        yield make_row("batch-tokens", count(batch * tokens), commas(f"{batch} × {tokens}"))
 
 
 def _length(plan: Plan, config: RunConfig, origins: Mapping[str, str], asked: Asked) -> Iterator[PlanRow]:
@@ -158,16 +157,16 @@ def _length(plan: Plan, config: RunConfig, origins: Mapping[str, str], asked: As
     total, batch = plan.total_samples, plan.batch_samples
     # What was done with another batch stands beside what is left; with the same batch the whole is one product.
     is_mixed = done.samples != done.step * batch
-    steps = f"{done.step} + ⌈({total} − {done.samples}) / {batch}⌉" if is_mixed else f"⌈{total} / {batch}⌉"
+    steps = commas(f"{done.step} + ⌈({total} − {done.samples}) / {batch}⌉" if is_mixed else f"⌈{total} / {batch}⌉")
     yield make_row("steps", count(plan.total_steps), origin if length.key == "steps" else steps)
-    product = f"{plan.total_steps} × {batch}"
+    product = commas(f"{plan.total_steps} × {batch}")
     if is_mixed:
-        product = f"{done.samples} + {max(0, plan.total_steps - done.step)} × {batch}"
+        product = commas(f"{done.samples} + {max(0, plan.total_steps - done.step)} × {batch}")
     if length.key == "epochs" and length.epochs:
-        product = f"{config.train.epochs:g} × {round(total / length.epochs)}"
+        product = commas(f"{config.train.epochs:g} × {round(total / length.epochs)}")
     yield make_row("samples", count(total), origin if length.key == "samples" else product)
     if length.epochs is not None:
-        arithmetic = f"{total} / {round(total / length.epochs)}"
+        arithmetic = commas(f"{total} / {round(total / length.epochs)}")
         yield make_row("epochs", f"{length.epochs:.3g}", origin if length.key == "epochs" else arithmetic)
 
 
@@ -177,7 +176,7 @@ def _rate(plan: Plan, config: RunConfig, origins: Mapping[str, str], rate_key: s
     if lr.base_batch is None or lr.scaling == "none":
         yield make_row("lr-factor", f"{plan.lr_factor:.4g}", origin_code="plan/from-no-scaling")
     else:
-        ratio = f"{batch} / {lr.base_batch}"
+        ratio = commas(f"{batch} / {lr.base_batch}")
         yield make_row("lr-factor", f"{plan.lr_factor:.4g}", f"√({ratio})" if lr.scaling == "sqrt" else ratio)
     factors = [plan.lr_factor] if plan.lr_factor != 1 else []
     if rate_key is not None:
@@ -207,7 +206,7 @@ def _upkeep(plan: Plan, config: RunConfig, origins: Mapping[str, str], machine: 
     total, origin = config.parallel.all_workers, _from(origins, "parallel.workers")
     if total is not None and plan.workers != config.parallel.workers:
         is_share = plan.workers == max(1, total // plan.world_size)
-        origin = f"{total} / {plan.world_size}" if is_share else _from(origins, "parallel.all_workers")
+        origin = commas(f"{total} / {plan.world_size}") if is_share else _from(origins, "parallel.all_workers")
     yield make_row("workers", plan.workers, origin)
     if config.parallel.threads is not None:
         yield make_row("threads", plan.threads, _from(origins, "parallel.threads"))

@@ -59,7 +59,7 @@ class ParamGroup:
     momentum: float = 0.95
     """Muon: Nesterov momentum after the ramp. SGD: momentum, 0 for none."""
     nesterov: bool = False
-    """SGD: Nesterov's form of the momentum."""
+    """SGD: use Nesterov momentum."""
     momentum_start: float = 0.95
     """Muon: momentum at step 0."""
     momentum_ramp_steps: int = 0

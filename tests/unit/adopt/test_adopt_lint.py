@@ -133,7 +133,7 @@ def test_the_clean_file_keeps_what_counts_and_names_what_it_left_out():
     clean = write_clean(meaning.launch, check(meaning))
     assert 'FOO: "a: b"' in clean and '- "#1"' in clean and "cuda_visible_devices: [0, 1]" in clean
     assert "master_port" not in clean.split("#", maxsplit=1)[0]
-    assert "# left out: USE_LIBUV" in clean
+    assert "# removed: USE_LIBUV" in clean
 
 
 def test_a_line_that_is_one_of_several_keeps_where_its_ranks_meet():
@@ -143,7 +143,7 @@ def test_a_line_that_is_one_of_several_keeps_where_its_ranks_meet():
     for kept in ('MASTER_ADDR: "10.0.0.1"', 'MASTER_PORT: "29500"', 'RANK: "1"', 'WORLD_SIZE: "4"'):
         assert kept in clean
     alone = understand("WORLD_SIZE=4 python t.py")
-    assert "# left out: WORLD_SIZE" in write_clean(alone.launch, check(alone))
+    assert "# removed: WORLD_SIZE" in write_clean(alone.launch, check(alone))
 
 
 def test_the_clean_file_is_yaml_that_says_the_same():

@@ -50,14 +50,14 @@ def test_listing_names_steps_sizes_and_the_best(run, capsys):
 
 def test_verifying_good_checkpoints_ends_well(run, capsys):
     code, out, err = ckpt(capsys, "verify")
-    assert code == 0 and out.count("whole") == 4 and "headway resume" in err
+    assert code == 0 and out.count("intact") == 4 and "headway resume" in err
 
 
 def test_verifying_a_broken_one_names_it_and_ends_with_5(run, capsys):
     break_shard(run, 30)
     code, out, err = ckpt(capsys, "verify")
-    assert code == 5 and "1 of 4" in err and out.count("whole") == 3
-    assert "step-00000030  broken" in out and "rank-00000.safetensors has" in out
+    assert code == 5 and "1 of 4" in err and out.count("intact") == 3
+    assert "step-00000030  corrupt" in out and "rank-00000.safetensors has" in out
     code, out, _ = ckpt(capsys, "verify", "--json")
     assert code == 5 and json.loads(out)["num_broken"] == 1
     assert ckpt(capsys, "verify", "--step", "40")[0] == 0
@@ -108,7 +108,7 @@ def test_a_live_run_is_not_pruned(run, capsys):
 
     (run / "lease.json").write_text(json.dumps(make_lease()))
     code, _, err = ckpt(capsys, "prune", "--keep-last", "1", "--yes")
-    assert code == 2 and "prunes its checkpoints by itself" in err
+    assert code == 2 and "prunes its checkpoints itself" in err
 
 
 def test_a_run_without_checkpoints_says_what_to_set(run, capsys):

@@ -97,4 +97,4 @@ def test_what_is_no_file_is_refused_at_once(capsys, tmp_path, monkeypatch, words
 def test_a_name_that_is_no_folder_is_told_as_such(capsys):
     with pytest.raises(SystemExit):
         main(["config", "show", "name=a/b"])
-    assert "becomes a part of a folder's name" in capsys.readouterr().err
+    assert "becomes part of a folder name" in capsys.readouterr().err

@@ -21,7 +21,7 @@ def test_a_total_and_a_rate_give_the_time_left():
         pace.read(f"step {second * 10}/1000 | loss 2.5".encode())
         pace.step(second * 10, float(second))
     assert (pace.rate_s, pace.left_s()) == (10.0, 96.0)
-    assert pace.text() == "step 40/1 000, loss 2.5, 10 steps/s, 1:36 left"
+    assert pace.text() == "step 40/1,000, loss 2.5, 10 steps/s, 1:36 left"
 
 
 def test_without_a_total_nothing_is_promised():

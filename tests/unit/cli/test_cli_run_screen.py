@@ -44,7 +44,7 @@ def test_in_the_background_only_the_beginning_of_the_output_is_copied() -> None:
     print_much(RunScreen(out, io.StringIO(), 1, log=Path("runs/a/log")))
     assert out.getvalue().startswith("line 0 ")
     assert 60_000 < len(out.getvalue()) < 70_000
-    assert out.getvalue().endswith("further output goes only to runs/a/log\n")
+    assert out.getvalue().endswith("further output is written only to runs/a/log\n")
 
 
 def test_once_the_terminal_is_closed_the_output_is_not_copied_without_end_either() -> None:

@@ -35,7 +35,7 @@ def test_a_key_is_explained_with_its_default_and_other_names(recipe):
     assert (found.key, found.default, found.origin) == ("batch.per_device", 8, "recipe toy")
     assert found.aliases == ("device_batch_size", "data.batch_size")
     assert found.type == "a whole number >= 1 or null"
-    assert found.description.startswith("Samples one rank takes")
+    assert found.description.startswith("Samples per rank in one forward")
     assert explain("depth", recipe).presets == {"balanced": 16}
     assert explain("lr.schedule", recipe).choices == ("constant", "cosine", "linear", "multistep")
     assert explain("seed", recipe, "zh").type == "整数 >= 0"

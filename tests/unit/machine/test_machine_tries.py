@@ -232,7 +232,7 @@ def test_what_a_recipe_refuses_is_told_with_its_own_words():
     (finding,) = judge_data(recipe(train_samples=refuse), Paths())
     assert finding.level == "stop" and "0,0" in finding.facts["why"]
     (ready,) = judge_data(recipe(train_samples=lambda section: 1234), Paths())
-    assert ready.facts["num"] == "1 234"
+    assert ready.facts["num"] == "1,234"
 
 
 def test_the_child_of_the_smoke_test_needs_nothing_of_ours():

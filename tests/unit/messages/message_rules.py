@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from string import Formatter
 
 from message_uses import Use
+from word_rules import CHINESE, ENGLISH, KEY, find_words
 
 import headway.messages as messages
 from headway.messages import Text, find_module
@@ -22,26 +23,17 @@ HEADINGS = ("board/", "report/", "cli/head-", "cli/usage-", "cli/metavar-")
 NAMES = frozenset({"Anthropic", "CPU", "GPU", "Google", "Hugging", "NPU", "PyTorch", "Python", "Slack", "rank"})
 """Words that keep their spelling in both languages, and their capital at the beginning of a message."""
 
-TERMS = {
-    "词元": "token",
-    "训练进程": "rank",
-    "批量": "批次",
-    "监管": "监控",
-    "文件夹": "目录",
-    "运行目录": "训练目录",
-    "本次运行": "本次训练",
-    "该运行": "该训练",
-    "次尝试": "次启动",
-    "存档点": "检查点",
-    "断点": "检查点",
-    "步长": "步",
-    "学习速率": "学习率",
-    "缺省": "默认",
-    "缺省值": "默认值",
-    "无效": "（说出哪里不对）",
-    "非法": "（说出哪里不对）",
-}
-"""Words of other hands, and the one word that is used for the thing here."""
+SYNTAX = (
+    "config/yaml",
+    "config/json",
+    "config/toml",
+    "config/py",
+    "config/duplicate-key",
+    "config/key-not-text",
+    "config/not-a-table",
+    "config/too-many-values",
+)
+"""Codes about a file's syntax, where the Chinese word for a key is that of YAML and JSON."""
 
 _CJK = r"\u4e00-\u9fff"
 _FULL = "，；：。！？（）、“”"
@@ -52,7 +44,7 @@ _DOUBLE = re.compile(rf"[{_FULL}] |[{_CJK}] +[{_CJK}{_FULL}]")
 
 def load_catalogue() -> dict[str, dict[str, Text]]:
     """Return the texts of every stage."""
-    names = [module.name for module in pkgutil.iter_modules(messages.__path__) if module.name != "keys"]
+    names = [module.name for module in pkgutil.iter_modules(messages.__path__) if module.name not in ("keys", "spoken")]
     return {name: importlib.import_module(find_module(name)).TEXTS for name in [*names, *RECIPES]}
 
 
@@ -68,7 +60,7 @@ def placeholders(text: str) -> set[str]:
 
 def _bare(text: str) -> str:
     """Return a text without its placeholders."""
-    return re.sub(r"\{[a-z_]+\}", "", text)
+    return re.sub(r"\{[^{}]+\}", "", text)
 
 
 def _is_help(text: Text) -> bool:
@@ -97,6 +89,7 @@ def check_english(catalogue: Catalogue) -> Iterator[str]:
         words = f"{text.en} {text.en_hint}"
         if re.search(r"\b(please|invalid|illegal|failed to|successfully)\b", words, re.IGNORECASE):
             yield f"{code}: a word we do not use"
+        yield from (f"{code}: {found}" for part in (text.en, text.en_hint) for found in find_words(part, ENGLISH))
         if _is_help(text):
             yield from _check_help(code, text)
             continue
@@ -130,10 +123,13 @@ def check_chinese(catalogue: Catalogue) -> Iterator[str]:
                 yield f"{code}: no Chinese in {zh!r}"
             if en == zh and letters:
                 yield f"{code}: both languages say {zh!r}"
+            if "/sign-" in code:  # a guide's own line, word for word
+                continue
             yield from _check_punctuation(code, zh)
             if re.search("(?<!申)请(?!求)", zh):
                 yield f"{code}: no 请"
-            yield from (f"{code}: not {odd}, but {word}" for odd, word in TERMS.items() if odd in zh)
+            rules = CHINESE if code.startswith(SYNTAX) else (*CHINESE, KEY)
+            yield from (f"{code}: {found}" for found in find_words(zh, rules))
 
 
 def _check_punctuation(code: str, zh: str) -> Iterator[str]:

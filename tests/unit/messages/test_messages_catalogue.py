@@ -15,7 +15,7 @@ from message_rules import (
 )
 from message_uses import Use, find_uses, literals, uses_in
 
-from headway.messages import Text, hint, say
+from headway.messages import Text, fill, hint, say
 
 COMPUTED = {
     "atlas/filmed-": "how a filmed episode ended, by a word",
@@ -94,12 +94,12 @@ def test_every_text_can_be_filled_in(catalogue):
 
     for code, text in all_texts(catalogue).items():
         for part in (text.en, text.zh, text.en_hint, text.zh_hint):
-            filled = part.format_map(Any())
+            filled = fill(part, Any(), "en")
             assert all(f"<{name}>" in filled for name in placeholders(part)), code
 
 
 def test_a_fact_may_be_called_code_or_lang():
-    assert say("cli/child-failed", "en", code=9).endswith("with 9")
+    assert say("cli/child-failed", "en", code=9).endswith("with exit code 9")
     assert hint("cli/child-failed", "zh", code=9) == "原因见上面的输出"
 
 
@@ -139,7 +139,12 @@ GOOD = Text(en="{num} files are gone", zh="少了 {num} 个文件", en_hint="typ
         (check_chinese, "a/x", Text(en="gone, all", zh="没了， 全部"), "a space where"),
         (check_chinese, "a/x", Text(en="gone", zh="没了。"), "full stop"),
         (check_chinese, "a/x", Text(en="look", zh="请查看"), "no 请"),
-        (check_chinese, "a/x", Text(en="the run directory", zh="运行目录"), "not 运行目录"),
+        (check_chinese, "a/x", Text(en="the run directory", zh="运行目录"), "'运行目录': write 训练目录"),
+        (check_chinese, "a/x", Text(en="unknown key", zh="未知的键"), "'键': write 配置项"),
+        (check_chinese, "a/x", Text(en="{num} GPUs", zh="{num} 个 GPU"), "'个 GPU': write 张"),
+        (check_english, "a/x", Text(en="memory a rank", zh="每 rank 内存"), "'memory a rank': write 'per', not 'a'"),
+        (check_english, "a/x", Text(en="this is no number", zh="这不是数"), "'is no n': write X is not a Y"),
+        (check_english, "a/x", Text(en="training goes on", zh="训练继续"), "'goes on': write continues"),
     ],
 )
 def test_a_broken_text_is_found(check, code, text, said):

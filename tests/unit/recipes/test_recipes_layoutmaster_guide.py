@@ -14,6 +14,7 @@ from PIL import Image
 from headway import guide
 from headway.config import RunConfig
 from headway.guide import Made, NamedCheckpoints, Story
+from headway.messages import set_language
 from headway.recipes.layoutmaster.guide import choose, count_lines, loss_lines, voice
 from headway.recipes.layoutmaster.preset import RECIPE
 from headway.recipes.layoutmaster.section import QWEN
@@ -91,6 +92,7 @@ def step(number, *, batch=32, before=0):
 
 
 def test_the_start_shows_what_the_guide_calls_signs_of_a_healthy_run(tmp_path):
+    set_language("zh")
     _, files, _, said = make_story(tmp_path)
     files.close()
     assert said[:3] == ["✅ 使用 2 个CPU进程进行训练", "✅ 训练数据集包含 190 个样本", "✅ 验证数据集包含 48 个样本"]
@@ -106,7 +108,7 @@ def test_an_epochs_loss_is_the_mean_of_the_steps_that_began_in_it(tmp_path):
         "Epoch 1 - Train Loss: 3.5000, LR: 0.0001",
         "Epoch 2 - Train Loss: 9.5000, LR: 0.0001",
     ]
-    assert loss_lines({0: 3.5, 1: 9.5})[-1] == "❌ 损失函数没有下降: 3.5000 → 9.5000"
+    assert loss_lines({0: 3.5, 1: 9.5})[-1] == "❌ the loss did not fall: 3.5000 → 9.5000"
 
 
 def test_epochs_are_counted_in_samples_after_the_batch_was_edited(tmp_path):
@@ -133,8 +135,8 @@ def test_a_copy_that_cannot_be_written_is_said_and_does_not_end_the_run(tmp_path
 
 
 def test_a_loss_that_rose_again_is_not_called_steadily_falling():
-    assert loss_lines(dict(enumerate([9, 5, 4, 4.1])))[0].startswith("✅ 损失函数稳定下降")
-    assert loss_lines(dict(enumerate([9, 3, 6, 8])))[0].startswith("❌ 损失函数先降后升")
+    assert loss_lines(dict(enumerate([9, 5, 4, 4.1])))[0].startswith("✅ the loss falls steadily")
+    assert loss_lines(dict(enumerate([9, 3, 6, 8])))[0].startswith("❌ the loss fell and then rose again")
 
 
 def test_workers_that_were_edited_are_used_as_far_as_there_are_cores_and_the_rest_is_listed(config):

@@ -174,7 +174,7 @@ def test_a_shard_without_a_text_column_is_refused(tmp_path, table):
 def test_a_sample_longer_than_the_data_is_refused_with_both_numbers(shards):
     with pytest.raises(CheckError) as refused:
         prepare(_section(shards, max_seq_len=1_000_000), _quiet)
-    assert refused.value.code == "nanochat/too-few-tokens" and "1 000 001" in refused.value.text()
+    assert refused.value.code == "nanochat/too-few-tokens" and "1,000,001" in refused.value.text()
 
 
 def test_a_shortened_token_file_is_found_before_use(shards):

@@ -1,12 +1,14 @@
 """The guide's commands, as far as no process is needed."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from headway.errors import UsageError
 from headway.guide import Shape, Step, make_project
+from headway.messages import set_language
 from headway.recipes.rdt import guide as commands
 from headway.recipes.rdt.export import describe_checkpoint
 from headway.recipes.rdt.section import RdtSection
@@ -61,9 +63,14 @@ def test_the_published_variable_names_the_demonstrations(monkeypatch):
 def test_the_banner_says_gpus_only_where_there_are_some(monkeypatch):
     monkeypatch.setattr(commands.guide, "has_gpu", lambda: True)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,2")
+    english = commands.banner(2, "libero_single_task")
+    assert "distributed training on 2 GPUs" in english and "GPUs: 1,2" in english
+    assert any(line.startswith("expected speed-up according to the guide: about 1.8-1.9x") for line in english)
+    assert not any(re.search("[\u4e00-\u9fff]", line) for line in english)
+    set_language("zh")
     lines = commands.banner(2, "libero_single_task")
     assert "使用2张GPU进行分布式训练" in lines and "GPU设备: 1,2" in lines
-    assert "预期加速: 约1.8-1.9x (2张GPU, 考虑通信开销)" in lines
+    assert any(line.startswith("预期加速: 约1.8-1.9x (2张GPU, 考虑通信开销)（指南的数值") for line in lines)
     monkeypatch.setattr(commands.guide, "has_gpu", lambda: False)
     assert not any("张GPU" in line for line in commands.banner(2, "libero_single_task"))
     assert "🔍 使用 libero_90 统计信息" in commands.banner(2, "libero_90")

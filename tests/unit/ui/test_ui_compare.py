@@ -47,10 +47,10 @@ def test_siblings_are_of_the_same_recipe_and_differ_in_a_few_settings(tmp_path):
 
 def test_the_report_shows_what_a_setting_brought(tmp_path):
     run = trained(tmp_path / "a", branch=True)
-    assert "Beside runs with other settings" not in write_report(run).read_text()
+    assert "Compared with runs with other settings" not in write_report(run).read_text()
     trained(tmp_path / "b", branch=False, last=50)
     text = write_report(run).read_text()
-    assert "Beside runs with other settings" in text and "task.branch=false" in text
+    assert "Compared with runs with other settings" in text and "task.branch=false" in text
     gap = f"{bpb_at(50) - bpb_at(100):.4g}"
     assert f"{gap} worse" in text and f"差 {gap}" in text
 

@@ -48,7 +48,7 @@ def test_the_live_view_as_it_looks(tmp_path: Path) -> None:
         "speed         23.8k tok/s",
         "checkpoints   step 100 (14.0 MiB)",
         "attempts      1",
-        "rank   phase   step   last sign",
+        "rank   phase   step   last update",
         "rank 1: tokens ready",
     ):
         assert part in text

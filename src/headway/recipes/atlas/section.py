@@ -16,7 +16,7 @@ class AtlasSection(Section):
     """Encoders, widths, loss and data of Atlas; the defaults are the published model."""
 
     mode: Literal["fixed", "original"] = "fixed"
-    """original: the published defects (a gripper target out of the head's reach, padding taken for text)."""
+    """original: keeps the published defects (a gripper target outside the head's range, padding treated as text)."""
     freeze_vggt: bool = True
     """Do not train VGGT."""
     freeze_lang_encoder: bool = True
@@ -26,15 +26,15 @@ class AtlasSection(Section):
     lang_encoder_name: str | None = None
     """Folder of a transformer in the hub's format, or a hub name that is in the local hub cache; none: built in."""
     builtin_encoders: bool = False
-    """Where the weights named above are not on this disk, let the small built-in encoders stand in."""
+    """Use the small built-in encoders when the weights named above are not on this machine."""
     cache_features: bool = True
-    """Run frozen encoders once over the data and keep what they say on disk; training then reads that."""
+    """Run frozen encoders once over the data and keep their output on disk; training then reads it."""
     image_size: Count = 518
-    """Side of the images VGGT sees, a multiple of its patch."""
+    """Side length of VGGT's input images, a multiple of its patch size."""
     use_wrist_camera: bool = True
     """Take the wrist camera as a second view."""
     vggt_patch: Count = 14
-    """Side of a patch."""
+    """Side length of a patch."""
     vggt_width: Count = 1024
     """Width of VGGT; its aggregated tokens are twice as wide."""
     vggt_heads: Count = 16
@@ -46,17 +46,17 @@ class AtlasSection(Section):
     vggt_dense_width: Count = 256
     """Features of VGGT's depth and point heads."""
     point_stride: Count = 1
-    """Every how many-th pixel, across and down, gives PointNet a point."""
+    """PointNet gets one point every this many pixels, across and down."""
     lang_dim: Count = 4096
-    """Width of the built-in language encoder; one from the disk brings its own."""
+    """Width of the built-in language encoder; an encoder loaded from disk has its own width."""
     lang_max_length: Count = 128
-    """Longest instruction in tokens; more is cut off."""
+    """Longest instruction in tokens; longer ones are truncated."""
     vision_features: Count = 256
-    """Features made of VGGT's tokens."""
+    """Number of features computed from VGGT's tokens."""
     point_features: tuple[Count, Count, Count] = (64, 128, 256)
     """Widths of PointNet."""
     pose_features: Count = 128
-    """Features made of the camera's pose."""
+    """Number of features computed from the camera's pose."""
     geom_output_dim: Count = 512
     """Width of the geometry features of a view."""
     fusion_hidden_dim: Count = 1024
@@ -74,7 +74,7 @@ class AtlasSection(Section):
     use_pose: bool = True
     """Read VGGT's camera poses."""
     whiten: bool = False
-    """Give VGGT's features equal spread in all directions, as measured on the training set, before they are read."""
+    """Whiten VGGT's features: equal variance in all directions, measured on the training set."""
     pose_weight: Weight = 1.0
     """Weight of the pose in the loss."""
     gripper_weight: Weight = 0.5
@@ -88,19 +88,19 @@ class AtlasSection(Section):
     cache_dir: PathText = "~/.cache/headway/atlas"
     """Folder for the index and the features made from the data."""
     synthetic: bool = False
-    """Where data_dir has no episodes, make a small synthetic set instead of stopping."""
+    """If data_dir has no episodes, create a small synthetic set instead of stopping."""
     train_split: str = "train"
     """Folder of the training episodes in data_dir."""
     val_split: str | None = None
     """Folder of the held-out episodes in data_dir; none: val_share of the training episodes."""
     val_share: Annotated[float, Field(gt=0, lt=1)] = 0.1
-    """Share of episodes held out when there is no folder of them; whole episodes, never single frames."""
+    """Share of episodes held out when there is no folder of them; entire episodes, never single frames."""
     flip_hdf5: bool = True
-    """Turn the images of LIBERO's HDF5 files, which are stored upside down, the right way up."""
+    """Flip the images of LIBERO's HDF5 files, which are stored upside down."""
     trial_episodes: Whole = 20
     """Episodes of the scripted reach environment in a trial; 0: none. Only the synthetic set has one."""
     trial_steps: Count = 30
-    """Most actions in one of them."""
+    """Most actions in one episode of a trial."""
 
     @property
     def is_original(self) -> bool:

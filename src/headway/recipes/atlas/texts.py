@@ -6,83 +6,87 @@ from headway.messages import Text
 
 TEXTS: dict[str, Text] = {
     "atlas/patches": Text(
-        en="an image of {size} pixels does not divide into patches of {patch}",
+        en="an image of {size} pixels cannot be divided evenly into patches of {patch} pixels",
         zh="{size} 像素的图像无法平分为边长 {patch} 的图块",
         en_hint="set task.image_size={near}",
         zh_hint="设 task.image_size={near}",
     ),
     "atlas/dense-width": Text(
-        en="task.vggt_dense_width={width} is not a multiple of 8, which half of it needs for its map of places",
-        zh="task.vggt_dense_width={width} 不是 8 的倍数，而位置编码要用到它的一半",
+        en="task.vggt_dense_width={width} is not a multiple of 8; the position encoding of VGGT's dense head needs one",
+        zh="task.vggt_dense_width={width} 不是 8 的倍数，而 VGGT 稠密头的位置编码要求 8 的倍数",
         en_hint="set task.vggt_dense_width={near}",
         zh_hint="设 task.vggt_dense_width={near}",
     ),
     "atlas/heads": Text(
-        en="{key}={heads} does not divide a width of {width} as it must",
-        zh="{key}={heads} 无法按要求平分宽度 {width}",
-        en_hint="set {key} to one of {ways}",
-        zh_hint="将 {key} 设为以下之一：{ways}",
+        en="{key}={heads} does not divide a width of {width} evenly",
+        zh="{key}={heads} 无法平分宽度 {width}",
+        en_hint="set {key} to one of {ways:list}",
+        zh_hint="将 {key} 设为以下之一：{ways:list}",
     ),
     "atlas/whiten-trained": Text(
-        en="task.whiten=true needs features that stand still, and task.freeze_vggt=false lets them move",
+        en="task.whiten=true needs features that do not change, but with task.freeze_vggt=false they change during "
+        "training",
         zh="task.whiten=true 要求特征保持不变，而 task.freeze_vggt=false 会让特征随训练改变",
         en_hint="set task.whiten=false, or task.freeze_vggt=true",
         zh_hint="设 task.whiten=false，或设 task.freeze_vggt=true",
     ),
     "atlas/batch-meaning": Text(
-        en="data.batch_size={per_device} is for each GPU: {per_device} × {ranks} GPUs × accumulation {accumulation} = "
-        "{total} a step, not the {usual} of batch_size {guide} on as many GPUs",
-        zh="data.batch_size={per_device} 是每张 GPU 的批次：{per_device} × {ranks} 张 GPU × 累积 {accumulation} = "
-        "每步 {total}，并不等于 batch_size {guide} 在同样多 GPU 上的 {usual}",
-        en_hint="for {usual} a step set data.batch_size={same} training.gradient_accumulation_steps={turns}",
+        en="data.batch_size={per_device} is per GPU: {per_device} × {ranks} GPUs × gradient accumulation "
+        "{accumulation} = {total} per step, not {usual}, as batch_size {guide} on the same number of GPUs gives",
+        zh="data.batch_size={per_device} 是每张 GPU 的批大小：{per_device} × {ranks} 张 GPU × 梯度累积 "
+        "{accumulation} 次 = 每步 {total}，而 batch_size {guide} 在同样多的 GPU 上是每步 {usual}",
+        en_hint="for {usual} per step, set data.batch_size={same} training.gradient_accumulation_steps={turns}",
         zh_hint="若要每步 {usual}，设 data.batch_size={same} training.gradient_accumulation_steps={turns}",
     ),
     "atlas/rate-meaning": Text(
-        en="the rate is {rate}; {base} scaled by GPUs alone, as the guide does it, is {by_gpus}, and scaled by the "
-        "samples of a step ({total} against {guide}) {by_samples}",
-        zh="学习率为 {rate}；按指南只随 GPU 数缩放 {base} 得 {by_gpus}，"
-        "按每步样本数（{total} 比 {guide}）缩放得 {by_samples}",
+        en="the learning rate is {rate}; {base} scaled only by the number of GPUs, as in the guide, gives {by_gpus}; "
+        "scaled by the samples per step ({total} instead of {guide}), it gives {by_samples}",
+        zh=(
+            "学习率为 {rate}；按指南只随 GPU 数缩放 {base} 得 {by_gpus}，"
+            "按每步样本数（{total} 比 {guide}）缩放得 {by_samples}"
+        ),
         en_hint="set lr.base_batch={one_gpu} for the first, lr.base_batch={guide} for the second",
         zh_hint="前者设 lr.base_batch={one_gpu}，后者设 lr.base_batch={guide}",
     ),
     "atlas/encoders-too-large": Text(
-        en="the encoders alone need {need} on each GPU, and the smallest has {have}; more GPUs do not make it less, as "
-        "each holds all of them",
+        en="the encoders alone need {need} on each GPU, but the smallest has {have}; more GPUs do not help, because "
+        "each holds all encoders",
         zh="仅编码器在每张 GPU 上就需要 {need}，而最小的一张只有 {have}；增加 GPU 不会减少占用，因为每张都保存全部权重",
         en_hint="set task.freeze_vggt=true task.freeze_lang_encoder=true, or parallel.strategy=fsdp",
         zh_hint="设 task.freeze_vggt=true task.freeze_lang_encoder=true，或设 parallel.strategy=fsdp",
     ),
     "atlas/no-weights": Text(
-        en="{key}={name} is not on this disk, and the small built-in encoders are switched off",
+        en="the weights of {key}={name} are not on this machine, and the small built-in encoders are turned off",
         zh="本机没有 {key}={name} 的权重，而小型内置编码器已关闭",
-        en_hint="fetch the weights and set {key} to their folder, or set task.builtin_encoders=true",
+        en_hint="download the weights and set {key} to their folder, or set task.builtin_encoders=true",
         zh_hint="下载权重并将 {key} 设为其目录，或设 task.builtin_encoders=true",
     ),
     "atlas/stands-in": Text(
-        en="{key}={name} is not on this disk; the small built-in encoder stands in for it",
+        en="the weights of {key}={name} are not on this machine; the small built-in encoder is used instead",
         zh="本机没有 {key}={name} 的权重，改用小型内置编码器",
     ),
     "atlas/not-safetensors": Text(
         en="there are no safetensors weights at {path}",
         zh="{path} 处没有 safetensors 权重",
-        en_hint="set task.vggt_checkpoint to a .safetensors file or a folder with model.safetensors; no pickle is read",
+        en_hint="set task.vggt_checkpoint to a .safetensors file or a folder with model.safetensors; pickle files "
+        "are not read",
         zh_hint="将 task.vggt_checkpoint 设为 .safetensors 文件或含 model.safetensors 的目录；不会读取 pickle 文件",
     ),
     "atlas/other-weights": Text(
-        en="{file} holds {have} tensors and this VGGT has {want}; the first that does not match is {name}",
+        en="{file} contains {have} tensors, but this VGGT has {want}; the first mismatch is {name}",
         zh="{file} 含 {have} 个张量，而此处的 VGGT 有 {want} 个；首个不匹配的是 {name}",
-        en_hint="leave task.vggt_* at the sizes of the weights (the defaults are VGGT-1B), or name other weights",
+        en_hint="keep task.vggt_* at the sizes of the weights (the defaults are VGGT-1B), or use other weights",
         zh_hint="让 task.vggt_* 与权重的大小一致（默认值即 VGGT-1B），或换用其他权重",
     ),
     "atlas/no-transformers": Text(
-        en="the encoder in {folder} needs the package transformers, and it is not installed",
+        en="the encoder in {folder} needs the package transformers, but it is not installed",
         zh="{folder} 中的编码器需要软件包 transformers，但尚未安装",
         en_hint="run: pip install transformers",
         zh_hint="运行：pip install transformers",
     ),
     "atlas/missing-library": Text(
-        en="{package} is not installed, and Atlas' data needs it",
-        zh="没有安装 {package}，而 Atlas 的数据需要它",
+        en="the data of Atlas needs {package}, but it is not installed",
+        zh="Atlas 的数据需要 {package}，但尚未安装",
         en_hint="run: pip install 'headway[atlas]'",
         zh_hint="运行：pip install 'headway[atlas]'",
     ),
@@ -93,95 +97,91 @@ TEXTS: dict[str, Text] = {
         zh_hint="将 task.data_dir 设为 {split} 的上一级目录或 LIBERO 文件所在目录，或先试 task.synthetic=true",
     ),
     "atlas/few-episodes": Text(
-        en="{folder} holds {have} episodes and {held} of them are held out; at least one is needed on each side",
-        zh="{folder} 中有 {have} 个回合，其中留作验证的有 {held} 个；两边各至少需要一个",
-        en_hint="add episodes (two of a task), or set task.val_split to a folder of held-out ones",
+        en="{folder} contains {have} episodes, of which {held} are held out for validation; training and validation "
+        "need at least one each",
+        zh="{folder} 中有 {have} 个回合，其中 {held} 个留作验证；训练和验证各至少需要一个",
+        en_hint="add episodes (two per task), or set task.val_split to a folder of held-out episodes",
         zh_hint="增加回合（每个任务两个），或将 task.val_split 设为留作验证的回合所在目录",
     ),
     "atlas/only-synthetic": Text(
-        en="{folder} holds scripted episodes, and this run asks for real ones",
+        en="{folder} contains scripted episodes, but this run needs real ones",
         zh="{folder} 中是脚本生成的回合，而本次训练要求真实数据",
-        en_hint="set task.data_dir to real episodes, or say that these will do: task.synthetic=true",
+        en_hint="set task.data_dir to real episodes, or accept the scripted ones: task.synthetic=true",
         zh_hint="将 task.data_dir 指向真实回合；如果脚本数据即可，加上：task.synthetic=true",
     ),
     "atlas/frames": Text(
-        en="{folder} has {have} pictures of the {camera} camera and {rows} actions",
+        en="{folder} has {have} images of the {camera} camera, but {rows} actions",
         zh="{folder} 中 {camera} 相机有 {have} 张图像，而动作有 {rows} 行",
-        en_hint="every action needs one picture of each camera; without a wrist camera set task.use_wrist_camera=false",
+        en_hint="every action needs one image of each camera; without a wrist camera set task.use_wrist_camera=false",
         zh_hint="每个动作需要每个相机各一张图像；没有腕部相机时设 task.use_wrist_camera=false",
     ),
     "atlas/no-actions": Text(
         en="{folder} has neither actions.parquet nor actions.csv",
         zh="{folder} 中既没有 actions.parquet，也没有 actions.csv",
-        en_hint="put one of them there, 7 columns and one row a frame, or take the episode out",
+        en_hint="add one of them, with 7 columns and one row per frame, or remove the episode",
         zh_hint="放入其中之一：7 列，每帧一行；或移除该回合",
     ),
     "atlas/bad-actions": Text(
-        en="the actions of {file} are {have} numbers, and each needs {want}",
-        zh="{file} 的动作为 {have} 个数，而每个动作需要 {want} 个",
-        en_hint="an action is dx, dy, dz, three rotations and the gripper, one row a frame",
+        en="each action in {file} has {have} numbers, but {want} are needed",
+        zh="{file} 中每个动作有 {have} 个数，而需要 {want} 个",
+        en_hint="an action is dx, dy, dz, three rotations and the gripper, one row per frame",
         zh_hint="一个动作为 dx、dy、dz、三个旋转和夹爪，每帧一行",
     ),
     "atlas/not-finite": Text(
-        en="row {row} of the actions of {file} is not a finite number",
-        zh="{file} 的动作第 {row} 行不是有限的数",
-        en_hint="repair {file}, or take the episode out",
+        en="row {row} of the actions in {file} contains NaN or Inf",
+        zh="{file} 的动作第 {row} 行出现 NaN/Inf",
+        en_hint="repair {file}, or remove the episode",
         zh_hint="修复 {file}，或移除该回合",
     ),
     "atlas/no-instruction": Text(
         en="{folder} has no instruction, neither in language_task.txt nor in metadata.json",
         zh="{folder} 中没有指令：language_task.txt 和 metadata.json 里都没有",
-        en_hint="write the instruction into language_task.txt; a placeholder would teach the model no language",
+        en_hint="write the instruction into language_task.txt; the model would learn no language from a placeholder",
         zh_hint="把指令写入 language_task.txt；用占位文字训练，模型学不到语言",
     ),
     "atlas/bad-file": Text(
-        en="{file} cannot be read as it should: {why}",
-        zh="无法正常读取 {file}：{why}",
-        en_hint="fetch {file} again, or take it out of the folder",
-        zh_hint="重新获取 {file}，或把它移出该目录",
+        en="{file} cannot be read correctly: {why:said}",
+        zh="无法正常读取 {file}：{why:said}",
+        en_hint="download {file} again, or move it out of the folder",
+        zh_hint="重新下载 {file}，或把它移出该目录",
     ),
     "atlas/bad-index": Text(
-        en="{file} cannot be read: {why}",
-        zh="无法读取 {file}：{why}",
-        en_hint="remove the folder {folder}; the next start makes it again",
+        en="{file} cannot be read: {why:said}",
+        zh="无法读取 {file}：{why:said}",
+        en_hint="remove the folder {folder}; the next start creates it again",
         zh_hint="删除目录 {folder}；下次启动时会重新生成",
     ),
     "atlas/not-prepared": Text(
-        en="the episodes in {folder} have not been looked through for this run, or have changed since they were",
+        en="the episodes in {folder} have not been indexed for this run, or have changed since then",
         zh="{folder} 中的回合尚未为本次训练建立索引，或之后又有改动",
         en_hint="start the run with headway train or headway resume, which prepare the data first",
         zh_hint="用 headway train 或 headway resume 启动，它们会先准备数据",
     ),
     "atlas/cannot-write": Text(
-        en="data cannot be prepared in {folder}: {why}",
-        zh="无法在 {folder} 中准备数据：{why}",
+        en="data cannot be prepared in {folder}: {why:said}",
+        zh="无法在 {folder} 中准备数据：{why:said}",
         en_hint="set task.cache_dir (and for synthetic data task.data_dir) to a folder you can write to",
         zh_hint="将 task.cache_dir（合成数据还有 task.data_dir）设为可写的目录",
     ),
-    "atlas/making-episodes": Text(
-        en="making scripted episodes in {folder}",
-        zh="正在 {folder} 中生成脚本回合",
-    ),
-    "atlas/reading-episodes": Text(
-        en="looking through {files} files in {folder}",
-        zh="正在读取 {folder} 中的 {files} 个文件",
-    ),
+    "atlas/making-episodes": Text(en="creating scripted episodes in {folder}", zh="正在 {folder} 中生成脚本回合"),
+    "atlas/reading-episodes": Text(en="reading {files} files in {folder}", zh="正在读取 {folder} 中的 {files} 个文件"),
     "atlas/prepared": Text(
-        en="{train} episodes ({frames} frames) to train on, {val} held out",
+        en="{train} training episodes ({frames} frames), {val} held out for validation",
         zh="训练回合 {train} 个（{frames} 帧），留作验证 {val} 个",
     ),
     "atlas/encoding": Text(
-        en="frozen encoders have seen {done} of {frames} frames; this is done once",
+        en="the frozen encoders have processed {done} of {frames} frames; this is done only once",
         zh="冻结的编码器已处理 {done} / {frames} 帧；只需做一次",
     ),
     "atlas/no-such-episode": Text(
-        en="there is no held-out episode {episode}; they are 0 to {last}",
+        en="there is no held-out episode {episode}; the numbers are 0 to {last}",
         zh="没有编号为 {episode} 的验证回合；编号为 0 到 {last}",
         en_hint="set episode={last} or less",
         zh_hint="将 episode 设为 {last} 或更小",
     ),
     "atlas/predicted": Text(
-        en='{frames} frames under "{said}": pose L1 {l1}, gripper as the teacher\'s in {gripper} of them',
+        en='{frames} frames with the instruction "{said}": pose L1 {l1}, gripper equal to the demonstration in '
+        "{gripper} of them",
         zh="指令“{said}”下的 {frames} 帧：位姿 L1 {l1}，夹爪与示范一致的比例 {gripper}",
     ),
     "atlas/filmed-won": Text(
@@ -201,62 +201,64 @@ TEXTS: dict[str, Text] = {
         zh="影片：留出片段的原始录像；这类数据没有仿真器",
     ),
     "atlas/ignored-hub": Text(
-        en="nothing is downloaded while training: fetch the data, then set data.data_dir; a token belongs in HF_TOKEN",
+        en="nothing is downloaded during training: download the data first, then set data.data_dir; put a token into "
+        "HF_TOKEN",
         zh="训练时不会下载任何内容：先下载数据并设置 data.data_dir；令牌应放在 HF_TOKEN 中",
     ),
     "atlas/ignored-later": Text(
-        en="this belongs to a later version of the original; here one frame gives one action of 7 numbers",
+        en="this belongs to a later version of the original; here, one frame gives one action of 7 numbers",
         zh="这属于原项目之后的版本；此处一帧给出一个 7 维动作",
     ),
     "atlas/ignored-log": Text(
-        en="every step is in the run directory, and its log is there too",
-        zh="每一步都记录在训练目录中，日志也在那里",
+        en="every step is recorded in the run directory, and so is the log", zh="每一步都记录在训练目录中，日志也在那里"
     ),
     "atlas/ignored-tracker": Text(
-        en="no tracker asks for a login here: metrics are in the run directory, `headway export` hands them on",
+        en="no tracker login is needed here: metrics are in the run directory, and `headway export` exports them",
         zh="这里不需要登录任何跟踪平台：指标保存在训练目录中，可用 headway export 导出",
     ),
     "atlas/ignored-resume": Text(
-        en="a run goes on from its newest verified checkpoint: headway resume RUN",
+        en="a run resumes from its newest verified checkpoint: headway resume RUN",
         zh="训练会从最新的、通过校验的检查点继续：headway resume RUN",
     ),
     "atlas/guide-split": Text(
-        en="--split {split}: only the held-out episodes are measured, training ones would show memory",
-        zh="--split {split}：只在留作验证的回合上评估；用训练回合只会测出记忆",
+        en="--split {split}: only held-out episodes are evaluated; on training episodes the result would only show "
+        "what the model has memorized",
+        zh="--split {split}：只在留作验证的回合上评测；用训练回合评测只能看出模型记住了多少",
         en_hint="set --split val",
         zh_hint="设 --split val",
     ),
     "atlas/guide-evaluates": Text(
-        en="measuring {path} of {run} on the held-out episodes",
-        zh="在留作验证的回合上评估 {path}（训练 {run}）",
+        en="evaluating {path} of {run} on the held-out episodes", zh="在留作验证的回合上评测 {path}（训练 {run}）"
     ),
     "atlas/guide-end": Text(
-        en="training ended with exit code {code}; log: {log}",
-        zh="训练结束，退出码 {code}；日志：{log}",
+        en="training ended with exit code {code}; log: {log}", zh="训练结束，退出码 {code}；日志：{log}"
     ),
     "atlas/advice-memory": Text(
-        en="lower data.batch_size, of each GPU (now {per_device}), for example to 4\n"
-        "raise training.gradient_accumulation_steps (now {accumulation}): the effective batch stays\n"
+        en="lower data.batch_size, which is per GPU (now {per_device}), for example to 4\n"
+        "raise training.gradient_accumulation_steps (now {accumulation}): the total batch stays the same\n"
         "freeze more: model.freeze_vggt=true model.freeze_lang_encoder=true",
         zh="减小每卡的 data.batch_size（当前 {per_device}），例如减到 4\n"
-        "增大 training.gradient_accumulation_steps（当前 {accumulation}），有效批大小不变\n"
+        "增大 training.gradient_accumulation_steps（当前 {accumulation}），总批大小不变\n"
         "冻结更多模块：model.freeze_vggt=true model.freeze_lang_encoder=true",
     ),
     "atlas/help-train": Text(
-        en="usage: torchrun --nproc_per_node=N atlas/train.py "
-        "--config atlas/configs/train_config.yaml [--resume FILE]\n"
-        "Trains on N devices; log in logs/, checkpoints in "
-        "checkpoints/. The rule of the learning rate is in this script\n"
+        en="usage: torchrun --nproc_per_node=N atlas/train.py --config atlas/configs/train_config.yaml [--resume "
+        "FILE]\n"
+        "Trains on N devices; log in logs/, checkpoints in checkpoints/. The learning-rate scaling rule is in this "
+        "script\n"
         "  --resume       continue from one of the checkpoints in checkpoints/",
-        zh="用法：torchrun --nproc_per_node=N atlas/train.py --config atlas/configs/train_config.yaml [--resume 文件]\n"
+        zh="用法：torchrun --nproc_per_node=N atlas/train.py --config atlas/configs/train_config.yaml [--resume "
+        "文件]\n"
         "用 N 个设备训练；日志在 logs/，检查点在 checkpoints/；学习率缩放规则写在该脚本中\n"
         "  --resume       从 checkpoints/ 中的某个检查点继续训练",
     ),
     "atlas/help-eval": Text(
         en="usage: python atlas/eval.py --config FILE --checkpoint checkpoints/best_model.pt [--split val]\n"
-        "Measures a checkpoint on the held-out episodes",
-        zh="用法：python atlas/eval.py --config 文件 --checkpoint checkpoints/best_model.pt [--split val]\n"
-        "在留作验证的回合上评测一个检查点",
+        "Evaluates a checkpoint on the held-out episodes",
+        zh=(
+            "用法：python atlas/eval.py --config 文件 --checkpoint checkpoints/best_model.pt [--split val]\n"
+            "在留作验证的回合上评测一个检查点"
+        ),
     ),
 }
 
@@ -302,6 +304,6 @@ KEYS: dict[str, str] = {
     "task.val_split": "data_dir 中留作验证的回合所在的目录名；不设则从训练回合中留出 val_share。",
     "task.val_share": "没有验证目录时留作验证的回合比例；总是整个回合，从不拆分。",
     "task.flip_hdf5": "LIBERO 的 HDF5 图像上下颠倒存放，读取时翻正。",
-    "task.trial_episodes": "试跑时脚本抓取环境的回合数；0：不试跑。只有合成数据才有该环境。",
+    "task.trial_episodes": "效果测试中脚本抓取环境的回合数；0：不做效果测试。只有合成数据才有该环境。",
     "task.trial_steps": "其中一个回合最多的动作数。",
 }

@@ -12,7 +12,7 @@ import click
 
 from headway import guide
 from headway.errors import UsageError
-from headway.messages import language, say
+from headway.messages import say
 from headway.recipes.layoutmaster.data import base_dir, open_index, prepare
 from headway.recipes.layoutmaster.poster import list_posters
 from headway.recipes.layoutmaster.preset import RECIPE
@@ -130,8 +130,8 @@ def _describe(made: guide.Made, kept: Mapping[str, object]) -> dict[str, object]
 
 
 def count_lines(train: int, held: int) -> list[str]:
-    """Return the guide's own two lines; they are looked for word for word, so they are not translated."""
-    return [f"✅ 训练数据集包含 {train} 个样本", f"✅ 验证数据集包含 {held} 个样本"]
+    """Return the guide's own two lines; in Chinese they are word for word what its reader looks for."""
+    return [say("layoutmaster/sign-train", num=train), say("layoutmaster/sign-held", num=held)]
 
 
 def voice(config: RunConfig, train: int, held: int) -> guide.Voice:
@@ -139,10 +139,8 @@ def voice(config: RunConfig, train: int, held: int) -> guide.Voice:
     has_gpu = guide.has_gpu() and config.parallel.gpus != 0
 
     def start(shape: guide.Shape) -> list[str]:
-        what, device = ("GPU", "GPU") if has_gpu else ("CPU进程", "CPU")
-        lines = [f"✅ 使用 {shape.ranks} 个{what}进行训练", *count_lines(train, held)]
-        facts = {"ranks": shape.ranks, "device": device, "train": train, "held": held}
-        return lines + ([say("layoutmaster/guide-setup", **facts)] if language() != "zh" else [])
+        code = "layoutmaster/sign-gpus" if has_gpu else "layoutmaster/sign-cpus"
+        return [say(code, ranks=shape.ranks), *count_lines(train, held)]
 
     def validation(shape: guide.Shape, _: int, samples: int, found: Mapping[str, float]) -> str:
         epoch = max(1, samples // shape.in_epoch)
@@ -166,10 +164,11 @@ def voice(config: RunConfig, train: int, held: int) -> guide.Voice:
 
 
 def _use_lines() -> list[str]:
-    """Return how busy the GPUs are, measured now; the guide wants 90 %."""
+    """Return how busy the GPUs are, measured now; the guide wants 90%."""
     used = [gpu.utilisation for gpu in guide.inspect_machine(Path.cwd()).gpus if gpu.utilisation is not None]
     mean = sum(used) / len(used) if used else 0.0
-    return [f"{'✅' if mean >= 50 else '❌'} GPU利用率: {mean:.0f}%"] if used else []
+    mark = "✅" if mean >= 50 else "❌"
+    return [say("layoutmaster/sign-busy", mark=mark, share=f"{mean:.0f}")] if used else []
 
 
 def loss_lines(means: Mapping[int, float]) -> list[str]:
@@ -181,10 +180,10 @@ def loss_lines(means: Mapping[int, float]) -> list[str]:
     first, last, lowest = quarters[0], sum(losses[-size:]) / size, min(quarters)
     numbers = f"{first:.4f} → {last:.4f}"
     if last >= first:
-        return [f"❌ 损失函数没有下降: {numbers}"]
+        return [say("layoutmaster/sign-not-falling", numbers=numbers)]
     if last > _RISEN * lowest:
-        return [f"❌ 损失函数先降后升: {first:.4f} → {lowest:.4f} → {last:.4f}"]
-    return [f"✅ 损失函数稳定下降: {numbers}"]
+        return [say("layoutmaster/sign-rising", numbers=f"{first:.4f} → {lowest:.4f} → {last:.4f}")]
+    return [say("layoutmaster/sign-falling", numbers=numbers)]
 
 
 def predict(asked: guide.Asked) -> int:

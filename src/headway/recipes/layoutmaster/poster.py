@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.errors import CheckError
+from headway.messages import say
 from headway.recipes.layoutmaster.section import LayoutMasterSection
 
 DEFAULT_CANVAS = (2480, 3508)
@@ -78,13 +79,13 @@ def read_poster(folder: Path, section: LayoutMasterSection) -> Poster:
     canvas = _canvas(data, file)
     layers = data.get("layers")
     if not isinstance(layers, list) or not all(isinstance(layer, dict) for layer in layers):
-        raise CheckError("layoutmaster/bad-json", file=file, why="layers is not a list of objects")
+        raise CheckError("layoutmaster/bad-json", file=file, why=say("layoutmaster/why-layers"))
     scale = section.canvas_size[0] / canvas[0], section.canvas_size[1] / canvas[1]
     elements = [_element(layer, place, folder, scale, section, file) for place, layer in enumerate(layers)]
     if not elements:
-        raise CheckError("layoutmaster/bad-json", file=file, why="it has no layers")
+        raise CheckError("layoutmaster/bad-json", file=file, why=say("layoutmaster/why-no-layers"))
     if len({element.id for element in elements}) < len(elements):
-        raise CheckError("layoutmaster/bad-json", file=file, why="two layers have the same id")
+        raise CheckError("layoutmaster/bad-json", file=file, why=say("layoutmaster/why-same-id"))
     elements.sort(key=lambda element: element.order)
     return Poster(name=folder.name, folder=folder, canvas=canvas, elements=tuple(elements[: section.max_elements]))
 
@@ -93,12 +94,12 @@ def _read_json(file: Path) -> dict[str, Any]:
     """Any: what JSON can hold."""
     try:
         if file.stat().st_size > _JSON_BYTES:
-            raise ValueError(f"it has {file.stat().st_size} bytes, more than {_JSON_BYTES}")
+            raise ValueError(say("layoutmaster/why-large", have=file.stat().st_size, cap=_JSON_BYTES))
         data = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as err:
         raise CheckError("layoutmaster/bad-json", file=file, why=err) from err
     if not isinstance(data, dict):
-        raise CheckError("layoutmaster/bad-json", file=file, why="it is not an object")
+        raise CheckError("layoutmaster/bad-json", file=file, why=say("layoutmaster/why-no-object"))
     return data
 
 
@@ -108,10 +109,14 @@ def _canvas(data: dict[str, Any], file: Path) -> tuple[float, float]:
     if size is None:
         return DEFAULT_CANVAS
     if not isinstance(size, dict):
-        raise CheckError("layoutmaster/bad-json", file=file, why="canvas_size is not an object")
+        raise CheckError("layoutmaster/bad-json", file=file, why=say("layoutmaster/why-canvas"))
     width, height = (_number(size, key, "canvas_size", file) for key in ("width", "height"))
     if min(width, height) <= 0:
-        raise CheckError("layoutmaster/bad-json", file=file, why=f"canvas_size is {width} x {height}")
+        raise CheckError(
+            "layoutmaster/bad-json",
+            file=file,
+            why=say("layoutmaster/why-value", key="canvas_size", value=f"{width:g} × {height:g}"),
+        )
     return width, height
 
 
@@ -119,7 +124,11 @@ def _number(table: dict[str, Any], key: str, where: str, file: Path) -> float:
     """Any: what JSON can hold."""
     value = table.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or abs(value) > 1e9:
-        raise CheckError("layoutmaster/bad-json", file=file, why=f"{where}.{key} is {str(value)[:40]}")
+        raise CheckError(
+            "layoutmaster/bad-json",
+            file=file,
+            why=say("layoutmaster/why-value", key=f"{where}.{key}", value=str(value)[:40]),
+        )
     return float(value)
 
 

@@ -41,7 +41,7 @@ class LayoutMasterSection(Section):
     """Model size, data, diffusion and loss of LayoutMaster."""
 
     head_mode: Literal["fixed", "original"] = "fixed"
-    """fixed: the repaired maths; original: the published one, whose loss explodes and never falls."""
+    """fixed: the corrected maths; original: the published maths, whose loss explodes and never falls."""
     hidden_dim: Annotated[int, Field(ge=8)] = 512
     """Width of the transformer."""
     num_layers: Count = 12
@@ -49,27 +49,27 @@ class LayoutMasterSection(Section):
     num_heads: Count = 8
     """Attention heads."""
     max_elements: Annotated[int, Field(ge=2)] = 25
-    """Most elements of a poster; of more, the lowest layers are kept."""
+    """Most elements of a poster; if there are more, the lowest layers are kept."""
     layer_scale: Count | None = None
     """Layers are divided by this to reach -1 to 1 (the guide's top-level max_elements); none: max_elements."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
     """Dropout of attention, feed-forward part and head."""
     visual_backbone: Literal["small", "simple-cnn", "clip", "Qwen-VL-2.5-3B-Instruct"] = "simple-cnn"
-    """What looks at the images; all but clip have no weights of their own to load."""
+    """Network that encodes the images; only clip has weights to load."""
     visual_dim: Count = 768
     """Width of the image features."""
     backbone_path: PathText | None = None
     """Folder with config.json and model.safetensors of a CLIP model, for `clip` (needs transformers)."""
     freeze_visual: bool = True
-    """Leave the backbone as it is; false: train it with the rest."""
+    """Do not train the backbone; false: train it with the rest."""
     data_dir: PathText = "~/.cache/headway/layoutmaster"
-    """Folder with one directory a poster (the guide's data-action_head)."""
+    """Folder with one directory per poster (the guide's data-action_head)."""
     synthetic: bool = False
-    """Where data_dir has no posters, make small synthetic ones instead of stopping."""
+    """If data_dir has no posters, create small synthetic ones instead of stopping."""
     train_ratio: Annotated[float, Field(gt=0, lt=1)] = 0.8
-    """Share of the posters, by name, that is trained on; the rest is held out."""
+    """Share of the posters, sorted by name, used for training; the rest is held out."""
     image_size: Annotated[int, Field(ge=8, le=1024)] = 224
-    """Pixels of an element's image, both ways, as the backbone sees it."""
+    """Height and width, in pixels, of an element's image as the backbone sees it."""
     canvas_size: tuple[Count, Count] = (1024, 1024)
     """Width and height every poster is scaled to."""
     use_trajectory_dataset: bool = True
@@ -83,9 +83,9 @@ class LayoutMasterSection(Section):
     schedule_type: Literal["linear", "cosine"] = "linear"
     """How the noise grows."""
     prediction_type: Literal["sample", "epsilon"] | None = None
-    """What the network answers with: the clean layout or the noise; none: sample when fixed, epsilon when original."""
+    """What the network predicts: the clean layout or the noise; none: sample when fixed, epsilon when original."""
     trajectory_steps: Annotated[int, Field(ge=2)] = 50
-    """Points of a trajectory that the generator writes."""
+    """Number of points in each trajectory that the generator writes."""
     loss: LossWeights = Field(default_factory=LossWeights)
     """Factors of the seven terms."""
     betas: tuple[Share, Share] | None = None

@@ -110,12 +110,14 @@ def check_trajectories(tensors: Mapping[str, NDArray[np.generic]], elements: int
         for part in PARTS:
             name = f"{level_name(level)}/{part}"
             if name not in tensors:
-                raise CheckError("layoutmaster/bad-trajectories", file=source, why=f"{name} is missing")
+                raise CheckError(
+                    "layoutmaster/bad-trajectories", file=source, why=say("layoutmaster/why-missing", name=name)
+                )
     num = tensors[f"{level_name(LEVELS[0])}/element_mask"].shape[-1] if elements is None else elements
     for name, tensor in tensors.items():
         shape = (num,) if name.endswith("element_mask") else (num, STATE_DIM)
         if tensor.dtype != np.float32 or tensor.shape[-len(shape) :] != shape or not np.isfinite(tensor).all():
-            why = f"{name} is {tensor.dtype} {tensor.shape}, or not finite; it should be float32 (…, {num}, …)"
+            why = say("layoutmaster/why-tensor", name=name, dtype=tensor.dtype, shape=tensor.shape, num=num)
             raise CheckError("layoutmaster/bad-trajectories", file=source, why=why)
 
 

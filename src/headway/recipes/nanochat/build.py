@@ -51,11 +51,11 @@ def read_row_groups(shard: Path) -> Iterator[list[str]]:
         with pq.ParquetFile(shard) as file:
             names = file.schema_arrow.names
             if "text" not in names:
-                raise CheckError("nanochat/bad-shard", file=shard, why=f"its columns are {', '.join(names) or 'none'}")
+                raise CheckError("nanochat/bad-shard", file=shard, why=line("nanochat/why-columns", names=names))
             if not pa.types.is_string(kind := file.schema_arrow.field("text").type) and not pa.types.is_large_string(
                 kind
             ):
-                raise CheckError("nanochat/bad-shard", file=shard, why=f"its column text holds {kind}")
+                raise CheckError("nanochat/bad-shard", file=shard, why=line("nanochat/why-type", kind=kind))
             for group in range(file.num_row_groups):
                 column = file.read_row_group(group, columns=["text"]).column("text")
                 yield [text for text in column.to_pylist() if text]

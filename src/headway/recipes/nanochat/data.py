@@ -97,9 +97,7 @@ def _footer(shard: Path) -> bytes:
         tail = file.read()
         length = int.from_bytes(tail[:4], "little")
         if len(tail) < 8 or tail[4:] != b"PAR1" or length > end - 12:
-            raise CheckError(
-                "nanochat/bad-shard", file=shard, why=f"its {count(end)} bytes do not end in a parquet footer"
-            )
+            raise CheckError("nanochat/bad-shard", file=shard, why=line("nanochat/why-footer", size=count(end)))
         file.seek(end - 8 - length)
         return file.read(length)
 

@@ -18,39 +18,39 @@ class NanochatSection(Section):
     """Model size, data and learning rates of nanochat."""
 
     depth: Count = 20
-    """Blocks of the model; width, heads and parameters follow from it."""
+    """Number of blocks; width, heads and parameters follow from it."""
     aspect: Count = 64
-    """Width for each block: the model is depth * aspect wide."""
+    """Width per block: the model's width is depth * aspect."""
     head_dim: Count = 128
     """Widest attention head; the number of heads is the width divided by this, rounded up."""
     n_kv_head: Count | None = None
     """Key and value heads, shared by groups of query heads; none: as many as query heads."""
     max_seq_len: Annotated[int, Field(ge=2)] = 2048
-    """Tokens of one sample."""
+    """Tokens per sample."""
     vocab_size: Annotated[int, Field(ge=SMALLEST_VOCAB, le=1 << 24)] = 65_536
-    """Tokens the tokenizer is trained to, the 9 special ones included."""
+    """Vocabulary size of the tokenizer, including 9 special tokens."""
     rope_base: Positive = 10_000.0
     """Base of the rotary angles."""
     softcap: Positive = 15.0
-    """Logits are squeezed into plus and minus this by a tanh."""
+    """Logits are limited to plus and minus this value by a tanh."""
     loss_chunk: Whole = 4096
-    """Tokens whose fp32 logits exist at one time; longer batches are cut and recomputed in backward; 0: never cut."""
+    """Tokens whose fp32 logits exist at one time; longer batches are split, recomputed in backward; 0: never."""
     embedding_lr: Positive = 0.2
-    """AdamW rate of the token embedding at width 768; falls with the root of the width."""
+    """AdamW learning rate of the token embedding at width 768; falls with the square root of the width."""
     unembedding_lr: Positive = 0.004
-    """AdamW rate of the output matrix at width 768; falls with the root of the width."""
+    """AdamW learning rate of the output matrix at width 768; falls with the square root of the width."""
     matrix_lr: Positive = 0.02
-    """Muon rate of the matrices inside the blocks."""
+    """Muon learning rate of the matrices inside the blocks."""
     wte_bf16: bool = False
-    """Keep the token embedding itself in bf16, as the original does; saves 2 bytes a weight and loses small updates."""
+    """Keep the token embedding in bf16, as the original does; saves 2 bytes per weight but loses small updates."""
     data_dir: PathText = "~/.cache/headway/nanochat"
-    """Folder that holds base_data/shard_00000.parquet and so on; what is made from them goes beside."""
+    """Folder that contains base_data/shard_00000.parquet and so on; prepared files are written next to it."""
     synthetic: bool = False
-    """Where data_dir has no shards, make small synthetic ones instead of stopping."""
+    """If data_dir has no shards, create small synthetic ones instead of stopping."""
     tokenizer_chars: Count = 2_000_000_000
     """Characters of the training shards the tokenizer is trained on."""
     eval_tokens: Count | None = None
-    """Tokens of one validation, from the start of the last shard; none: all of it."""
+    """Tokens per validation, from the start of the last shard; none: the entire shard."""
 
     @property
     def width(self) -> int:

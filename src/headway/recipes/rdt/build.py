@@ -12,6 +12,7 @@ import numpy.typing as npt
 from blake3 import blake3
 
 from headway.errors import CheckError
+from headway.messages import say
 from headway.recipes.rdt import slots, world
 from headway.recipes.rdt.data import SYNTHETIC_MARK, Demo, Index, starts_of
 from headway.recipes.rdt.reader import CAMERAS, LOW, DemoFiles, open_demos
@@ -130,7 +131,7 @@ def _list_demos(path: Path, file: Any, holdout: float) -> list[Demo]:
         wanted = ("actions", *(f"obs/{part}" for part in (*CAMERAS, *LOW)))
         missing = [part for part in wanted if part not in group]
         if missing:
-            raise CheckError("rdt/bad-file", file=path, why=f"data/{name}: {', '.join(missing)}")
+            raise CheckError("rdt/bad-file", file=path, why=say("rdt/why-missing", name=name, parts=missing))
         length = len(group["actions"])
         found.append(Demo(file=path.name, name=f"data/{name}", length=length, is_held_out=place >= len(names) - kept))
     return found

@@ -138,7 +138,7 @@ def choose_statistics(section: RdtSection, index: Index) -> Mapping[str, Any]:
     found: Mapping[str, Any] = known[name]
     short = [key for key in ("state_mean", "state_std") if len(found.get(key, ())) != 128]
     if short:
-        raise CheckError("rdt/bad-statistics", file=file, why=f"{name}: {', '.join(short)} ≠ 128")
+        raise CheckError("rdt/bad-statistics", file=file, why=line("rdt/why-length", name=name, keys=short))
     return found
 
 

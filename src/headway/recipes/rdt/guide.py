@@ -143,16 +143,17 @@ def _resumed(asked: str | None, folder: Path) -> dict[str, Any]:
 
 
 def banner(ranks: int, statistics: str) -> list[str]:
-    """Return the lines the guide tells its reader to look for, in its own words; on CPU those that are true there."""
+    """Return the lines the guide tells its reader to look for; on CPU those that are true there."""
     if guide.has_gpu():
         devices = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(ranks))))
-        lines = [f"使用{ranks}张GPU进行分布式训练", f"GPU设备: {devices}"]
-        lines += ["预期加速: 约1.8-1.9x (2张GPU, 考虑通信开销)"] if ranks == 2 else []
+        lines = [say("rdt/sign-gpus", ranks=ranks), say("rdt/sign-devices", devices=devices)]
+        lines += [say("rdt/sign-speedup")] if ranks == 2 else []
     else:
-        lines = [f"使用{ranks}个CPU进程进行分布式训练", "GPU设备: 无"]
-    is_single = statistics == "libero_single_task"
-    named = [f"🔍 {'检测到单任务训练，' if is_single else ''}使用 {statistics} 统计信息"]
-    named += ["✅ 使用正确的单任务统计（Position std修复）"] if is_single else []
+        lines = [say("rdt/sign-cpus", ranks=ranks), say("rdt/sign-no-devices")]
+    if statistics == "libero_single_task":
+        named = [say("rdt/sign-one-task", statistics=statistics), say("rdt/sign-corrected")]
+    else:
+        named = [say("rdt/sign-statistics", statistics=statistics)]
     return [_RULE, *lines, _RULE, "", *named, ""]
 
 

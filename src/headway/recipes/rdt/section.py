@@ -17,11 +17,11 @@ class SampleSection(Section):
     """Sampling evaluation: whole chunks are drawn for held-out steps and compared with the demonstration."""
 
     batch: Count = 16
-    """Chunks drawn at once on each device; fewer when `task.sample.memory_gib` does not hold them."""
+    """Chunks sampled at once on each device; fewer if they exceed `task.sample.memory_gib`."""
     batches: Count | None = None
     """Batches of one evaluation, over all devices, spread evenly over the held-out steps; none: all of them."""
     memory_gib: Positive = 2.0
-    """Memory sampling and rollouts may take beside training, on each device."""
+    """Memory per device for sampling and rollouts, in addition to training."""
     steps: Count = 5
     """Steps of the solver."""
 
@@ -32,13 +32,13 @@ class RolloutSection(Section):
     episodes: Whole = 20
     """Episodes of one trial, over all tasks and devices; 0: none."""
     exec_horizon: Count = 8
-    """Actions of a chunk that are carried out before the next chunk is drawn."""
+    """Actions of a chunk that are executed before the next chunk is sampled."""
     max_steps: Count = 150
     """Longest episode, in `task.rollout.unit`; the environment's own horizon ends it in any case."""
     unit: Literal["steps", "rounds"] = "steps"
-    """What max_steps counts: environment steps, or chunks drawn, as the published evaluation script counts."""
+    """Unit of max_steps: environment steps, or sampled chunks, as in the published evaluation script."""
     env_horizon: Count = 200
-    """Steps after which the environment ends an episode whatever was asked for (LIBERO's simulator: 1000)."""
+    """Steps after which the environment always ends an episode (LIBERO's simulator: 1000)."""
     record_video: bool = False
     """Write the first episode of each task of a trial as a GIF."""
     video_dir: PathText = "videos"
@@ -69,19 +69,19 @@ class RdtSection(Section):
     hidden_size: Even = 2048
     """Width of the transformer."""
     depth: Count = 28
-    """Blocks; even ones look at the sentence, odd ones at the pictures."""
+    """Number of blocks; even ones attend to the sentence, odd ones to the images."""
     num_heads: Count = 32
     """Attention heads."""
     action_chunk_size: Count = 64
-    """Actions of one chunk."""
+    """Actions per chunk."""
     img_history_size: Count = 2
-    """Moments each camera shows: the present one and those before it."""
+    """Number of frames per camera: the current one and those before it."""
     num_cameras: Annotated[int, Field(ge=1, le=3)] = 3
     """Cameras, in the order exterior, right wrist, left wrist; LIBERO has the first two."""
     img_patches: Count = 729
-    """Tokens of one picture."""
+    """Tokens per image."""
     img_token_dim: Count = 1152
-    """Width of a picture's tokens."""
+    """Width of an image's tokens."""
     tokenizer_max_length: Count = 1024
     """Longest sentence in tokens."""
     lang_token_dim: Count = 4096
@@ -89,35 +89,35 @@ class RdtSection(Section):
     lang_adaptor: Adaptor = "mlp2x_gelu"
     """Network between the sentence's tokens and the transformer: linear, or mlpNx_gelu."""
     img_adaptor: Adaptor = "mlp2x_gelu"
-    """Network between the pictures' tokens and the transformer."""
+    """Network between the image tokens and the transformer."""
     state_adaptor: Adaptor = "mlp3x_gelu"
     """Network between state and action vectors and the transformer; both share it."""
     vision_encoder: PathText = "patches"
-    """Frozen picture encoder: `patches` (built in), or the folder of a SigLIP model (needs transformers)."""
+    """Frozen image encoder: `patches` (built in), or the folder of a SigLIP model (needs transformers)."""
     text_encoder: PathText = "words"
     """Frozen sentence encoder: `words` (built in), or the folder of a T5 model (needs transformers)."""
     lang_embed: PathText | None = None
-    """A safetensors file with one tensor a sentence, made beforehand; then no text encoder is loaded."""
+    """A safetensors file with one tensor per sentence, encoded beforehand; no text encoder is then loaded."""
     pretrained: PathText | None = None
-    """Weights to start from: a safetensors file with the published names, or a folder that holds model.safetensors."""
+    """Initial weights: a safetensors file with the published names, or a folder that contains model.safetensors."""
     num_train_timesteps: Annotated[int, Field(ge=2)] = 1000
     """Noise levels of the diffusion (squared cosine); the model always predicts the clean chunk."""
     loss: Literal["masked", "original"] = "masked"
-    """Mean square over the slots this robot has; `original`: over all 128, of which 118 are always zero."""
+    """Mean squared error over the slots this robot uses; `original`: over all 128, of which 118 are always zero."""
     rotation: Literal["axis_angle", "original"] = "axis_angle"
     """How the data's orientations are read; `original` takes the axis-angle vector for Euler angles."""
     tail: Literal["pad", "original"] = "pad"
     """Chunks near the end repeat the last action; `original` never starts one there, so endings are not learnt."""
     position_scale: Positive = 1.2
-    """Centimetres the arm moves for an action of 1."""
+    """Centimetres that the arm moves for an action of 1."""
     rotation_scale: Positive = 0.5
-    """Radians the arm turns for an action of 1."""
+    """Radians that the arm rotates for an action of 1."""
     control_hz: Positive = 20.0
-    """Actions a second."""
+    """Actions per second."""
     data_dir: PathText = "~/.cache/headway/rdt"
-    """Folder with one <TASK>_demo.hdf5 a task, as LIBERO publishes them."""
+    """Folder with one <TASK>_demo.hdf5 per task, as LIBERO publishes them."""
     synthetic: bool = False
-    """Where data_dir has no demonstrations, make small ones with two scripted tasks instead of stopping."""
+    """If data_dir has no demonstrations, create small ones with two scripted tasks instead of stopping."""
     dataset: str = "libero_single_task"
     """Name under which the statistics of this data are kept."""
     statistics: str | None = None
@@ -125,13 +125,13 @@ class RdtSection(Section):
     holdout: Share = 0.1
     """Share of each task's demonstrations that is kept for validation, at least one."""
     cond_mask_prob: Share = 0.1
-    """Chance to hide each condition in training: frequency, state, mask, every picture, sentence."""
+    """Probability of hiding each condition in training: frequency, state, mask, every image, sentence."""
     cam_ext_mask_prob: Share | None = None
-    """The same for the exterior camera alone; none: task.cond_mask_prob."""
+    """The same probability for the exterior camera only; none: task.cond_mask_prob."""
     state_noise_snr: float | None = None
-    """Decibels of signal over noise added to the state in training; none: no noise."""
+    """Signal-to-noise ratio, in decibels, of the noise added to the state in training; none: no noise."""
     image_aug: bool = False
-    """Change brightness, contrast, saturation and hue of every second training picture."""
+    """Change brightness, contrast, saturation and hue of half of the training images."""
     sample: SampleSection = Field(default_factory=SampleSection)
     """Sampling evaluation."""
     rollout: RolloutSection = Field(default_factory=RolloutSection)

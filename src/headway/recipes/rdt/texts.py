@@ -5,11 +5,13 @@ from __future__ import annotations
 from headway.messages import Text
 
 TEXTS: dict[str, Text] = {
+    "rdt/why-length": Text(en="{name}: not 128 numbers in {keys:list}", zh="{name}：{keys:list} 不是 128 个数"),
+    "rdt/why-missing": Text(en="data/{name} does not contain {parts:list}", zh="data/{name} 中缺少 {parts:list}"),
     "rdt/heads": Text(
-        en="a width of {width} does not divide into {heads} heads",
+        en="a width of {width} cannot be divided evenly into {heads} heads",
         zh="宽度 {width} 无法平分为 {heads} 个注意力头",
-        en_hint="set task.num_heads to one of {ways}",
-        zh_hint="将 task.num_heads 设为以下之一：{ways}",
+        en_hint="set task.num_heads to one of {ways:list}",
+        zh_hint="将 task.num_heads 设为以下之一：{ways:list}",
     ),
     "rdt/exec-horizon": Text(
         en="exec_horizon={asked} is more than the {chunk} actions of a chunk",
@@ -18,27 +20,27 @@ TEXTS: dict[str, Text] = {
         zh_hint="将 exec_horizon 设为 {chunk} 或更小",
     ),
     "rdt/batch-meaning": Text(
-        en="train_batch_size={given} is taken as the guide means it: {given} over all {ranks} devices, {per_device} on "
-        "each, {total} a step with accumulation {accumulation}; the original main.py takes it for each device, "
-        "which makes {other} a step",
-        zh="train_batch_size={given} 按教程的含义解释：{ranks} 个设备合计 {given}，每个设备 {per_device}，"
-        "累积 {accumulation} 次，每步共 {total}；原版 main.py 把它当作每个设备的批次，每步会是 {other}",
+        en="train_batch_size={given} has the guide's meaning: {given} over all {ranks} devices, {per_device} on "
+        "each, {total} per step with gradient accumulation {accumulation}; the original main.py applies it to each "
+        "device, which gives {other} per step",
+        zh="train_batch_size={given} 按指南的含义解释：{ranks} 个设备合计 {given}，每个设备 {per_device}，梯度累积 "
+        "{accumulation} 次，每步共 {total}；原版 main.py 把它当作每个设备的批大小，每步会是 {other}",
         en_hint="for the meaning of main.py set batch.per_device={given} instead of train_batch_size",
         zh_hint="若要 main.py 的含义，用 batch.per_device={given} 代替 train_batch_size",
     ),
     "rdt/does-not-fit": Text(
-        en="training needs about {need} on each GPU at batch.per_device={batch}, and the smallest has {have}",
+        en="training needs about {need} on each GPU with batch.per_device={batch}, but the smallest has {have}",
         zh="batch.per_device={batch} 时每张 GPU 约需 {need}，而最小的一张只有 {have}",
-        en_hint="set parallel.strategy=fsdp and take {fits} on each of {ways} GPUs (about {less} each; "
-        "batch.accumulation makes up for a smaller batch), or preset=rdt-170m",
-        zh_hint="设 parallel.strategy=fsdp，{ways} 张 GPU 每张取 {fits}（每张约 {less}；批次变小可用 "
+        en_hint="set parallel.strategy=fsdp and batch.per_device={fits} on {ways} GPUs (about {less} each; "
+        "batch.accumulation makes up for a smaller batch), or use preset=rdt-170m",
+        zh_hint="设 parallel.strategy=fsdp，{ways} 张 GPU，batch.per_device={fits}（每张约 {less}；批大小减小可用 "
         "batch.accumulation 补足），或用 preset=rdt-170m",
     ),
     "rdt/past-horizon": Text(
-        en="max_steps={max_steps} × {factor} is {asked} environment steps, but the environment ends after {horizon} "
-        "and refuses more; episodes stop there",
-        zh="max_steps={max_steps} × {factor} 为 {asked} 个环境步，但环境在 {horizon} 步后结束并拒绝继续；回合到此为止",
-        en_hint="count environment steps: task.rollout.unit=steps and task.rollout.max_steps of {horizon} or less",
+        en="max_steps={max_steps} × {factor} is {asked} environment steps, but the environment ends after {horizon}; "
+        "episodes stop there",
+        zh="max_steps={max_steps} × {factor} 为 {asked} 个环境步，但环境在 {horizon} 步后结束；回合到此为止",
+        en_hint="count environment steps: task.rollout.unit=steps and task.rollout.max_steps of at most {horizon}",
         zh_hint="改为按环境步计数：task.rollout.unit=steps，并将 task.rollout.max_steps 设为不超过 {horizon}",
     ),
     "rdt/no-demos": Text(
@@ -48,103 +50,111 @@ TEXTS: dict[str, Text] = {
         zh_hint="把 LIBERO 的文件放到该处，或设置 task.data_dir，或先试 task.synthetic=true",
     ),
     "rdt/few-demos": Text(
-        en="{file} holds {have} demonstrations and {kept} are held out, so none is left to train on",
+        en="{file} contains {have} demonstrations, of which {kept} are held out for validation, so none is left for "
+        "training",
         zh="{file} 中有 {have} 个示范，留作验证的有 {kept} 个，没有剩下可训练的",
         en_hint="add demonstrations; every task needs at least two",
         zh_hint="增加示范；每个任务至少需要两个",
     ),
     "rdt/too-short": Text(
-        en="no chunk of {chunk} actions fits: the longest demonstration has {longest} steps and task.tail=original "
+        en="no chunk of {chunk} actions fits: the longest demonstration has {longest} steps, and task.tail=original "
         "does not pad",
         zh="放不下 {chunk} 个动作的动作块：最长的示范只有 {longest} 步，而 task.tail=original 不做填充",
         en_hint="set task.tail=pad, or task.action_chunk_size={longest} or less",
         zh_hint="设 task.tail=pad，或将 task.action_chunk_size 设为 {longest} 或更小",
     ),
     "rdt/held-out-too-short": Text(
-        en="no chunk of {chunk} actions fits a held-out demonstration: the longest of these has {longest} steps and "
+        en="no chunk of {chunk} actions fits into a held-out demonstration: the longest has {longest} steps, and "
         "task.tail=original does not pad, so the model could not be validated",
-        zh="留作验证的示范放不下 {chunk} 个动作的动作块：其中最长的只有 {longest} 步，而 task.tail=original 不做填充，"
-        "因此无法验证模型",
-        en_hint="set task.tail=pad, or task.action_chunk_size={longest} or less, or hold out more demonstrations with "
-        "a larger task.holdout (now {holdout})",
-        zh_hint="设 task.tail=pad，或将 task.action_chunk_size 设为 {longest} 或更小，"
-        "或调大 task.holdout（现为 {holdout}）以留出更多示范",
+        zh=(
+            "留作验证的示范放不下 {chunk} 个动作的动作块：其中最长的只有 {longest} 步，而 task.tail=original 不做填充，"
+            "因此无法验证模型"
+        ),
+        en_hint=(
+            "set task.tail=pad, or task.action_chunk_size={longest} or less, or hold out more demonstrations with "
+            "a larger task.holdout (now {holdout})"
+        ),
+        zh_hint=(
+            "设 task.tail=pad，或将 task.action_chunk_size 设为 {longest} 或更小，"
+            "或调大 task.holdout（现为 {holdout}）以留出更多示范"
+        ),
     ),
     "rdt/too-many-steps": Text(
-        en="task.sample.steps={steps} does not fit task.num_train_timesteps={levels}: the solver can take at most "
+        en="task.sample.steps={steps} is too many for task.num_train_timesteps={levels}: the solver can take at most "
         "{most} steps",
-        zh="task.sample.steps={steps} 与 task.num_train_timesteps={levels} 不符：求解器最多 {most} 步",
+        zh="task.sample.steps={steps} 对 task.num_train_timesteps={levels} 过多：求解器最多 {most} 步",
         en_hint="set task.sample.steps={most} or fewer; 5 is usual",
         zh_hint="将 task.sample.steps 设为不超过 {most}；通常为 5",
     ),
     "rdt/only-synthetic": Text(
-        en="{folder} holds the scripted demonstrations, and this run asks for real ones",
+        en="{folder} contains the scripted demonstrations, but this run needs real ones",
         zh="{folder} 中是脚本生成的示范，而本次训练要求真实数据",
-        en_hint="set task.data_dir to a folder with LIBERO's files, or say that these will do: task.synthetic=true",
+        en_hint="set task.data_dir to a folder with LIBERO's files, or accept the scripted ones: task.synthetic=true",
         zh_hint="将 task.data_dir 指向存放 LIBERO 文件的目录；如果脚本数据即可，加上：task.synthetic=true",
     ),
     "rdt/bad-file": Text(
-        en="{file} cannot be read as it should: {why}",
-        zh="无法正常读取 {file}：{why}",
-        en_hint="fetch {file} again, or take it out of the folder",
-        zh_hint="重新获取 {file}，或把它移出该目录",
+        en="{file} cannot be read correctly: {why:said}",
+        zh="无法正常读取 {file}：{why:said}",
+        en_hint="download {file} again, or move it out of the folder",
+        zh_hint="重新下载 {file}，或把它移出该目录",
     ),
     "rdt/bad-index": Text(
-        en="{file} cannot be read: {why}",
-        zh="无法读取 {file}：{why}",
-        en_hint="remove the folder {folder}; the next start makes it again",
+        en="{file} cannot be read: {why:said}",
+        zh="无法读取 {file}：{why:said}",
+        en_hint="remove the folder {folder}; the next start creates it again",
         zh_hint="删除目录 {folder}；下次启动时会重新生成",
     ),
     "rdt/not-prepared": Text(
-        en="the demonstrations in {folder} have not been looked through for this run, or have changed since they were",
+        en="the demonstrations in {folder} have not been indexed for this run, or have changed since then",
         zh="{folder} 中的示范尚未为本次训练建立索引，或之后又有改动",
         en_hint="start the run with headway train or headway resume, which prepare the data first",
         zh_hint="用 headway train 或 headway resume 启动，它们会先准备数据",
     ),
     "rdt/cannot-write": Text(
-        en="data cannot be prepared in {folder}: {why}",
-        zh="无法在 {folder} 中准备数据：{why}",
+        en="data cannot be prepared in {folder}: {why:said}",
+        zh="无法在 {folder} 中准备数据：{why:said}",
         en_hint="set task.data_dir to a folder you can write to, with room for about {need}",
         zh_hint="将 task.data_dir 设为可写的目录，并预留约 {need} 的空间",
     ),
     "rdt/missing-library": Text(
-        en="{package} is not installed, and this needs it",
-        zh="没有安装 {package}，而此处需要它",
+        en="this needs {package}, but it is not installed",
+        zh="此处需要 {package}，但尚未安装",
         en_hint="run: pip install {package}",
         zh_hint="运行：pip install {package}",
     ),
     "rdt/no-statistics": Text(
-        en="there are no statistics named {name}; known are {known}",
-        zh="没有名为 {name} 的统计；已有的是：{known}",
+        en="there are no statistics named {name}; available: {known:list}",
+        zh="没有名为 {name} 的统计；已有的是：{known:list}",
         en_hint="set task.statistics to one of them, or put {name} into {folder}/dataset_stat.json",
         zh_hint="将 task.statistics 设为其中之一，或把 {name} 写入 {folder}/dataset_stat.json",
     ),
     "rdt/bad-statistics": Text(
-        en="the statistics in {file} cannot be used: {why}",
-        zh="{file} 中的统计无法使用：{why}",
-        en_hint="a record needs state_mean and state_std, 128 numbers each; without the file they are worked out",
+        en="the statistics in {file} cannot be used: {why:said}",
+        zh="{file} 中的统计无法使用：{why:said}",
+        en_hint="a record needs state_mean and state_std with 128 numbers each; without the file they are computed",
         zh_hint="每条记录需要各含 128 个数的 state_mean 和 state_std；没有该文件时会自动计算",
     ),
     "rdt/no-encoder": Text(
-        en="{key} is {folder}, and there is no config.json in it",
+        en="{key} is {folder}, but it contains no config.json",
         zh="{key} 为 {folder}，但其中没有 config.json",
-        en_hint="fetch the model into that folder, or set {key}={built_in}",
+        en_hint="download the model into that folder, or set {key}={built_in}",
         zh_hint="把模型下载到该目录，或设 {key}={built_in}",
     ),
     "rdt/no-sentence": Text(
-        en="{file} has no tokens for {missing}",
-        zh="{file} 中没有这些句子的 token：{missing}",
-        en_hint="encode every instruction and the empty sentence, one tensor under each sentence",
+        en="{file} has no tokens for these sentences: {missing:list}",
+        zh="{file} 中没有这些句子的 token：{missing:list}",
+        en_hint="encode every instruction and the empty sentence: one tensor per sentence, named after it",
         zh_hint="为每条指令和空句子各编码一个张量，以句子本身为名",
     ),
     "rdt/sentence-size": Text(
-        en="sentences have up to {length} tokens of width {width}; the model takes {max_length} of width {max_width}",
+        en="sentences have up to {length} tokens of width {width}; the model accepts {max_length} of width {max_width}",
         zh="句子最长 {length} 个 token、宽度 {width}；模型接受 {max_length} 个、宽度 {max_width}",
-        en_hint="set task.tokenizer_max_length and task.lang_token_dim to what the encoder gives",
+        en_hint="set task.tokenizer_max_length and task.lang_token_dim to the encoder's output",
         zh_hint="按编码器的输出设置 task.tokenizer_max_length 和 task.lang_token_dim",
     ),
     "rdt/picture-size": Text(
-        en="a picture becomes {patches} tokens of width {width}, and the model takes {want} of width {want_width}",
+        en="the encoder turns an image into {patches} tokens of width {width}, but the model accepts {want} of width "
+        "{want_width}",
         zh="编码器为每张图像给出 {patches} 个 token、宽度 {width}；模型接受 {want} 个、宽度 {want_width}",
         en_hint="set task.img_patches={patches} task.img_token_dim={width}",
         zh_hint="设 task.img_patches={patches} task.img_token_dim={width}",
@@ -156,56 +166,75 @@ TEXTS: dict[str, Text] = {
         zh_hint="将 task.pretrained 设为 .safetensors 文件或含有 model.safetensors 的目录；不读取 pickle",
     ),
     "rdt/pretrained-misfit": Text(
-        en="the weights in {file} do not fit this model: {what}",
+        en="the weights in {file} do not match this model: {what}",
         zh="{file} 中的权重与该模型不符：{what}",
         en_hint="set task.hidden_size, task.depth and the other sizes to those of the weights",
         zh_hint="按权重设置 task.hidden_size、task.depth 等尺寸",
     ),
     "rdt/sample-budget": Text(
-        en="drawing one chunk takes about {need}, and task.sample.memory_gib allows {have}",
+        en="sampling one chunk takes about {need}, but task.sample.memory_gib allows {have}",
         zh="生成一个动作块约需 {need}，而 task.sample.memory_gib 只允许 {have}",
         en_hint="raise task.sample.memory_gib",
         zh_hint="调大 task.sample.memory_gib",
     ),
     "rdt/no-world": Text(
-        en="the scripted world knows only these tasks, and none of them is in the data: {tasks}",
-        zh="脚本环境只有以下任务，而数据中一个也没有：{tasks}",
-        en_hint="headway eval measures the error on held-out demonstrations of any data",
+        en="the scripted environment has only these tasks, and the data contains none of them: {tasks:list}",
+        zh="脚本环境只有以下任务，而数据中一个也没有：{tasks:list}",
+        en_hint="headway eval measures the error on the held-out demonstrations of any data",
         zh_hint="用 headway eval 可在任意数据的留出示范上评测误差",
     ),
     "rdt/making-demos": Text(
-        en="making scripted demonstrations of two tasks in {folder}",
-        zh="正在 {folder} 中生成两个任务的脚本示范",
+        en="creating scripted demonstrations of two tasks in {folder}", zh="正在 {folder} 中生成两个任务的脚本示范"
     ),
     "rdt/reading-demos": Text(
-        en="looking through {files} demonstration files ({size})",
-        zh="正在读取 {files} 个示范文件（{size}）",
+        en="reading {files} demonstration files ({size})", zh="正在读取 {files} 个示范文件（{size}）"
     ),
     "rdt/prepared": Text(
-        en="{train} demonstrations to train on, {held} held out; index in {folder}",
+        en="{train} demonstrations for training, {held} held out for validation; index in {folder}",
         zh="{train} 个示范用于训练，{held} 个留作验证；索引位于 {folder}",
     ),
     "rdt/task-rate": Text(
-        en="{solved} of {num} solved ({rate}, 95% interval {low} to {high}): {task}",
+        en="{solved} of {num} solved ({rate}, 95% confidence interval {low} to {high}): {task}",
         zh="成功 {solved}/{num}（{rate}，95% 置信区间 {low} 至 {high}）：{task}",
     ),
     "rdt/all-rate": Text(
-        en="{solved} of {num} episodes of {tasks} tasks solved: {rate}, 95% interval {low} to {high}",
+        en="{solved} of {num} episodes of {tasks} tasks solved: {rate}, 95% confidence interval {low} to {high}",
         zh="{tasks} 个任务共 {num} 个回合，成功 {solved} 个：{rate}，95% 置信区间 {low} 至 {high}",
     ),
     "rdt/guide-nothing-to-resume": Text(
-        en="no run has written to {folder} yet, so there is nothing to go on with",
+        en="no run has written to {folder} yet, so there is nothing to resume",
         zh="还没有训练写入过 {folder}，没有可以继续的内容",
-        en_hint="leave --resume_from_checkpoint out",
+        en_hint="remove --resume_from_checkpoint",
         zh_hint="去掉 --resume_from_checkpoint",
     ),
+    # What the guide's reader looks for; the Chinese is the guide's own, word for word.
+    "rdt/sign-gpus": Text(en="distributed training on {ranks} GPUs", zh="使用{ranks}张GPU进行分布式训练"),
+    "rdt/sign-cpus": Text(
+        en="distributed training with {ranks} CPU processes", zh="使用{ranks}个CPU进程进行分布式训练"
+    ),
+    "rdt/sign-devices": Text(en="GPUs: {devices}", zh="GPU设备: {devices}"),
+    "rdt/sign-no-devices": Text(en="GPUs: none", zh="GPU设备: 无"),
+    "rdt/sign-speedup": Text(
+        en="expected speed-up according to the guide: about 1.8-1.9x (2 GPUs, with communication); "
+        "for a forecast of ours: headway plan rdt --what-if",
+        zh="预期加速: 约1.8-1.9x (2张GPU, 考虑通信开销)（指南的数值；我们的预测：headway plan rdt --what-if）",
+    ),
+    "rdt/sign-statistics": Text(en="🔍 using the statistics {statistics}", zh="🔍 使用 {statistics} 统计信息"),
+    "rdt/sign-one-task": Text(
+        en="🔍 training on one task: using the statistics {statistics}",
+        zh="🔍 检测到单任务训练，使用 {statistics} 统计信息",
+    ),
+    "rdt/sign-corrected": Text(
+        en="✅ using the correct statistics of this task (corrected standard deviation of the position)",
+        zh="✅ 使用正确的单任务统计（Position std修复）",
+    ),
     "rdt/guide-two-tasks": Text(
-        en="(the built-in demonstrations are of two tasks; the statistics are computed from them)",
+        en="(using the built-in demonstrations of two tasks; the statistics are computed from them)",
         zh="（这里使用的是内置示范，含两个任务；统计信息由这些示范计算得到）",
     ),
     "rdt/guide-exported": Text(
-        en="checkpoint for other tools, average included: {folder}",
-        zh="供其他工具使用的检查点（含滑动平均权重）：{folder}",
+        en="checkpoint for other tools, with the EMA weights: {folder}",
+        zh="供其他工具使用的检查点（含 EMA 权重）：{folder}",
     ),
     "rdt/guide-next": Text(
         en="next: python eval_sim/eval_rdt_libero.py --pretrained {folder}/ema/model.safetensors --num_tasks 2 "
@@ -214,28 +243,26 @@ TEXTS: dict[str, Text] = {
         "--max_steps 200 --exec_horizon 16 --record_video --video_output_dir videos",
     ),
     "rdt/guide-evaluates": Text(
-        en="evaluating {weights} ({params} parameters)",
-        zh="正在评测 {weights}（{params} 个参数）",
+        en="evaluating {weights} ({params} parameters)", zh="正在评测 {weights}（{params} 个参数）"
     ),
     "rdt/guide-other-step": Text(
-        en="{asked} is not there (a small model takes fewer steps than the guide's); {weights} is taken, the best "
-        "of all checkpoints here by its validation",
+        en="{asked} does not exist (a small model takes fewer steps than the guide's); using {weights} instead, the "
+        "checkpoint with the best validation result",
         zh="{asked} 不存在（小模型的训练步数少于指南）；改用现有检查点中验证结果最好的 {weights}",
     ),
     "rdt/guide-encoder": Text(
-        en="--{flag} {asked} is not used: this model was trained with {trained}, and another encoder means nothing "
-        "to it",
-        zh="--{flag} {asked} 不起作用：该模型训练时使用的是 {trained}，换成别的编码器没有意义",
+        en="--{flag} {asked} is not used: this model was trained with {trained} and cannot use another encoder",
+        zh="--{flag} {asked} 不起作用：该模型训练时使用的是 {trained}，不能换用其他编码器",
     ),
     "rdt/guide-benchmark": Text(
-        en="--benchmark {benchmark}: LIBERO's simulator is not driven from here; the episodes are those of the "
-        "built-in world with its two tasks",
-        zh="--benchmark {benchmark}：此处不驱动 LIBERO 模拟器；回合在内置环境的两个任务中进行",
+        en="--benchmark {benchmark}: LIBERO's simulator is not used here; the episodes run in the built-in "
+        "environment with its two tasks",
+        zh="--benchmark {benchmark}：此处不使用 LIBERO 仿真器；回合在内置环境的两个任务中进行",
     ),
     "rdt/guide-no-weights": Text(
-        en="there are no weights at {path}; there are {known}",
-        zh="{path} 处没有权重；现有的是：{known}",
-        en_hint="train first: bash train_single_task_2gpu.sh, or give one of them as --pretrained",
+        en="there are no weights at {path}; available: {known:list}",
+        zh="{path} 处没有权重；现有的是：{known:list}",
+        en_hint="train first: bash train_single_task_2gpu.sh, or pass one of them with --pretrained",
         zh_hint="先训练：bash train_single_task_2gpu.sh，或用 --pretrained 给出其中之一",
     ),
     "rdt/ignored-config": Text(
@@ -243,80 +270,75 @@ TEXTS: dict[str, Text] = {
         zh="直接给出该文件即可：headway train configs/base.yaml recipe=rdt",
     ),
     "rdt/ignored-deepspeed": Text(
-        en="DeepSpeed is not used; parallel.strategy=fsdp spreads the state over the ranks",
+        en="DeepSpeed is not used; parallel.strategy=fsdp shards the state over the ranks",
         zh="不使用 DeepSpeed；parallel.strategy=fsdp 会把状态分到各个 rank",
     ),
     "rdt/ignored-hdf5": Text(
-        en="demonstrations are always read from HDF5 files, for fine-tuning",
-        zh="示范总是从 HDF5 文件读取，用于微调",
+        en="demonstrations are always read from HDF5 files, for fine-tuning", zh="示范总是从 HDF5 文件读取，用于微调"
     ),
     "rdt/ignored-lang-embed": Text(
-        en="task.lang_embed names the file with encoded sentences",
-        zh="编码好的句子由 task.lang_embed 指定文件",
+        en="task.lang_embed is the file with the encoded sentences", zh="编码好的句子由 task.lang_embed 指定文件"
     ),
     "rdt/ignored-resume": Text(
-        en="headway resume goes on from the newest checkpoint that verifies",
-        zh="headway resume 会从最新的完好检查点继续",
+        en="headway resume continues from the newest intact checkpoint", zh="headway resume 会从最新的完好检查点继续"
     ),
     "rdt/ignored-scale-lr": Text(
-        en="lr.base_batch and lr.scaling say how the rate follows the batch",
-        zh="学习率随批次的变化由 lr.base_batch 和 lr.scaling 决定",
+        en="lr.base_batch and lr.scaling set how the learning rate follows the batch size",
+        zh="学习率随批大小的变化由 lr.base_batch 和 lr.scaling 决定",
     ),
     "rdt/ignored-warmup": Text(
-        en="warm-up counts samples: lr.warmup_samples is steps times the total batch",
-        zh="预热按样本计：lr.warmup_samples 等于步数乘以总批次",
+        en="warm-up is counted in samples: lr.warmup_samples is steps × total batch",
+        zh="学习率预热按样本计：lr.warmup_samples 等于步数乘以总批大小",
     ),
-    "rdt/ignored-schedule": Text(
-        en="lr.schedule has no such form",
-        zh="lr.schedule 没有这种形式",
-    ),
+    "rdt/ignored-schedule": Text(en="lr.schedule does not have this schedule", zh="lr.schedule 没有这种学习率调度"),
     "rdt/ignored-8bit": Text(
         en="optimizer state is kept in fp32; parallel.strategy=fsdp saves more memory",
         zh="优化器状态以 fp32 保存；parallel.strategy=fsdp 更省显存",
     ),
-    "rdt/ignored-unused": Text(
-        en="it changes nothing here",
-        zh="在此不起作用",
-    ),
+    "rdt/ignored-unused": Text(en="it has no effect here", zh="在此不起作用"),
     "rdt/ignored-tracker": Text(
         en="metrics are in the run directory; headway report shows them",
         zh="指标保存在训练目录中；用 headway report 查看",
     ),
-    "rdt/ignored-fixed": Text(
-        en="the recipe knows only the published value",
-        zh="该配方只支持发布时的取值",
-    ),
+    "rdt/ignored-fixed": Text(en="the recipe supports only the published value", zh="该配方只支持发布时的取值"),
     "rdt/ignored-buffer": Text(
         en="there is no disk buffer; every step of every demonstration is a sample",
         zh="没有磁盘缓冲；每个示范的每一步都是一个样本",
     ),
     "rdt/advice-memory": Text(
-        en="lower train_batch_size, over all GPUs (now {total}): --train_batch_size=12\n"
+        en="lower train_batch_size, the total over all GPUs (now {total}): --train_batch_size=12\n"
         "and raise gradient accumulation (now {accumulation}): --gradient_accumulation_steps=2",
-        zh="减小 train_batch_size（所有 GPU 合计，当前 {total}）：--train_batch_size=12\n"
-        "同时增加梯度累积（当前 {accumulation} 次）：--gradient_accumulation_steps=2",
+        zh=(
+            "减小 train_batch_size（所有 GPU 合计，当前 {total}）：--train_batch_size=12\n"
+            "同时增加梯度累积（当前 {accumulation} 次）：--gradient_accumulation_steps=2"
+        ),
     ),
     "rdt/advice-port": Text(
-        en="for trouble between GPUs: export NCCL_DEBUG=INFO\nexport NCCL_P2P_DISABLE=1",
+        en="for problems between GPUs: export NCCL_DEBUG=INFO\nexport NCCL_P2P_DISABLE=1",
         zh="GPU 之间通信有问题时：export NCCL_DEBUG=INFO\nexport NCCL_P2P_DISABLE=1",
     ),
     "rdt/help-train": Text(
         en="usage: bash train_single_task_2gpu.sh [--train_batch_size=N] [--max_train_steps=N] [--key=value …]\n"
         "also: bash train_single_task.sh (one GPU), accelerate launch … main.py …\n"
-        "Trains; log, bar and checkpoint-N are in --output_dir. --train_batch_size is over all GPUs\n"
+        "Trains; log, progress bar and checkpoint-N are in --output_dir. --train_batch_size is the total over all "
+        "GPUs\n"
         "  --resume_from_checkpoint=latest|checkpoint-N   continue",
-        zh="用法：bash train_single_task_2gpu.sh [--train_batch_size=N] [--max_train_steps=N] [--key=value …]\n"
-        "另有：bash train_single_task.sh（单卡）、accelerate launch … main.py …\n"
-        "启动训练；日志、进度条和 checkpoint-N 都在 --output_dir 中；--train_batch_size 为所有 GPU 合计\n"
-        "  --resume_from_checkpoint=latest|checkpoint-N   继续训练",
+        zh=(
+            "用法：bash train_single_task_2gpu.sh [--train_batch_size=N] [--max_train_steps=N] [--key=value …]\n"
+            "另有：bash train_single_task.sh（单卡）、accelerate launch … main.py …\n"
+            "启动训练；日志、进度条和 checkpoint-N 都在 --output_dir 中；--train_batch_size 为所有 GPU 合计\n"
+            "  --resume_from_checkpoint=latest|checkpoint-N   继续训练"
+        ),
     ),
     "rdt/help-evaluate": Text(
         en="usage: python eval_sim/eval_rdt_libero.py --pretrained FILE [--num_tasks N] [--max_steps N] "
         "[--exec_horizon N] [--record_video] [--video_output_dir DIR]\n"
-        "Drives the arm in the built-in world with the weights of FILE and counts the episodes it solves",
-        zh="用法：python eval_sim/eval_rdt_libero.py --pretrained 文件 [--num_tasks N] [--max_steps N] "
-        "[--exec_horizon N] [--record_video] [--video_output_dir 目录]\n"
-        "用该权重在内置环境中驱动机械臂，统计成功的回合",
+        "Controls the arm in the built-in environment with the weights of FILE and counts the solved episodes",
+        zh=(
+            "用法：python eval_sim/eval_rdt_libero.py --pretrained 文件 [--num_tasks N] [--max_steps N] "
+            "[--exec_horizon N] [--record_video] [--video_output_dir 目录]\n"
+            "用该权重在内置环境中驱动机械臂，统计成功的回合"
+        ),
     ),
 }
 
@@ -356,14 +378,14 @@ KEYS: dict[str, str] = {
     "task.image_aug": "对一半的训练图像改变亮度、对比度、饱和度和色相。",
     "task.sample.batch": "每个设备一次生成的动作块数；`task.sample.memory_gib` 放不下时自动减少。",
     "task.sample.batches": "一次评测的批数，所有设备合计，均匀分布在留出的步上；不设则为全部。",
-    "task.sample.memory_gib": "采样和推演在训练之外可用的内存，按每个设备计。",
+    "task.sample.memory_gib": "采样和 rollout 在训练之外可用的显存或内存，按每个设备计。",
     "task.sample.steps": "求解器的步数。",
-    "task.rollout.episodes": "一次试跑的回合数，所有任务和设备合计；0：不推演。",
+    "task.rollout.episodes": "一次效果测试的回合数，所有任务和设备合计；0：不做 rollout。",
     "task.rollout.exec_horizon": "生成下一个动作块之前执行当前块中的几个动作。",
     "task.rollout.max_steps": "最长的回合，单位见 `task.rollout.unit`；无论如何环境自身的上限都会结束它。",
     "task.rollout.unit": "max_steps 的计数单位：环境步，或生成动作块的次数（发布的评测脚本如此计数）。",
-    "task.rollout.env_horizon": "环境在多少步后无论如何都结束回合（LIBERO 的模拟器为 1000）。",
-    "task.rollout.record_video": "把一次试跑中每个任务的第一个回合写成 GIF。",
-    "task.rollout.video_dir": "试跑视频的目录。",
+    "task.rollout.env_horizon": "环境在多少步后无论如何都结束回合（LIBERO 的仿真器为 1000）。",
+    "task.rollout.record_video": "把一次效果测试中每个任务的第一个回合写成 GIF。",
+    "task.rollout.video_dir": "效果测试视频的目录。",
 }
 """What the keys of the recipe's own section are, in Chinese; the English is the string below each field."""

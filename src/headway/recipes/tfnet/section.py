@@ -27,7 +27,7 @@ class TfnetSection(Section):
     """Framework, model size, data and augmentation of TFNet."""
 
     framework: Literal["mindspore", "torch"] = "mindspore"
-    """What the ranks train with; checkpoints of both are the same."""
+    """Framework for training; both have the same checkpoint format."""
     data_dir: PathText = "~/.cache/headway/tfnet"
     """Folder CE-CSL with video/{train,dev,test}/<signer>/<number> and label/{train,dev,test}.csv."""
     train_data_path: PathText | None = None
@@ -43,27 +43,27 @@ class TfnetSection(Section):
     test_label_path: PathText | None = None
     """Test labels; none: label/test.csv of data_dir."""
     synthetic: bool = False
-    """Where data_dir has no labels, make a small synthetic set in the same layout instead of stopping."""
+    """If data_dir has no labels, create a small synthetic set in the same layout instead of stopping."""
     short_clips: Literal["stop", "skip"] = "stop"
-    """What to do with training clips too short for their labels: stop with a list, or leave them out with a list."""
+    """What to do with training clips too short for their labels: list them and stop, or list and skip them."""
     text_cleanup: Literal["original", "no_punct"] = "original"
     """Clean-up of gloss words; no_punct also drops punctuation, so its WER is not comparable with published ones."""
     frame_size: Count = 256
-    """Height and width frames are brought to before the crop."""
+    """Height and width of the frames before the crop."""
     crop_size: Annotated[int, Field(ge=16)] = 224
-    """Height and width the model sees."""
+    """Height and width of the model's input."""
     min_frames: Count = 32
-    """Fewest frames of a clip after rescaling in time."""
+    """Fewest frames per clip after rescaling in time."""
     max_frames: Count = 230
-    """Most frames of a clip; longer ones are thinned evenly."""
+    """Most frames per clip; longer clips are sampled evenly."""
     bucket: Count = 4
-    """Batches are padded to a multiple of this many frames; larger steps mean fewer graphs to compile."""
+    """Batches are padded to a multiple of this many frames; larger values mean fewer graphs to compile."""
     time_rescale: Share = 0.2
-    """Training clips are stretched or shrunk in time by up to this share."""
+    """Training clips are slowed down or sped up by up to this share."""
     flip: Share = 0.5
-    """Share of training clips that are mirrored, all frames of a clip alike."""
+    """Share of training clips that are mirrored; all frames of a clip in the same way."""
     cache_bytes: Whole = 256 << 20
-    """Decoded clips a rank keeps in memory."""
+    """Bytes of decoded clips that each rank keeps in memory."""
     hidden_size: Annotated[int, Field(ge=2, multiple_of=2)] = 1024
     """Channels of both sequence branches."""
     channels: Stages = (64, 128, 256, 512)
@@ -75,33 +75,33 @@ class TfnetSection(Section):
     frequency: bool = True
     """Train the second branch on the spectrum of each frame's features."""
     distill: Literal["repaired", "original", "off"] = "repaired"
-    """Learning of the convolutions from the LSTM; original: the teacher is moved too and padding counts."""
+    """Distillation from the LSTM to the convolutions; original: the teacher is also updated and padding counts."""
     kd_temperature: Positive = 8.0
     """Softmax temperature of the distillation."""
     kd_weight: Positive = 25.0
     """Weight of each distillation term."""
     decoder: Literal["greedy", "beam"] = "greedy"
-    """How glosses are read from the logits when the model is measured."""
+    """How glosses are decoded from the logits in evaluation."""
     beam_width: Count = 10
-    """Sentences a beam search keeps."""
+    """Number of sentences that beam search keeps."""
     device_target: Literal["auto", "CPU", "GPU", "Ascend"] = "auto"
     """MindSpore: device to train on; auto: what the plan found."""
     device_id: Whole | None = None
     """MindSpore: number of the device; none: the rank's own."""
     graph_mode: bool = True
-    """MindSpore: compile the whole step (GRAPH_MODE); false: run it line by line (PYNATIVE_MODE)."""
+    """MindSpore: compile the entire step (GRAPH_MODE); false: run it line by line (PYNATIVE_MODE)."""
     force_pynative: bool = False
-    """MindSpore: run line by line whatever task.graph_mode says."""
+    """MindSpore: always run line by line, regardless of task.graph_mode."""
     amp_level: Level = "O0"
     """MindSpore: mixed precision level; O0 is fp32, true is O2."""
     loss_scale: Positive = 1.0
-    """MindSpore: factor on the loss at amp_level O1 to O3, taken out of the gradients again; the loss is a sum."""
+    """MindSpore: loss scale at amp_level O1 to O3, removed from the gradients again; the loss is a sum."""
     graph_kernel: bool = False
     """MindSpore: fuse operators (enable_graph_kernel), on GPU and Ascend."""
     max_device_memory: Memory | None = None
     """MindSpore: most device memory, such as 8GB."""
     mempool_block_size: Memory | None = None
-    """MindSpore: size in which device memory is taken, such as 512MB; at least 1GB is used."""
+    """MindSpore: size of each device memory allocation, such as 512MB; at least 1GB is used."""
     memory_offload: bool = False
     """MindSpore: keep idle tensors in the memory of the host."""
     prefetch: Whole = 2

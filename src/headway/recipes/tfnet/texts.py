@@ -18,83 +18,84 @@ TEXTS: dict[str, Text] = {
         zh_hint="将 task.min_frames 设为 {high} 或更小",
     ),
     "tfnet/sink-shape": Text(
-        en="task.data_sink needs batches of one shape, and with task.bucket={bucket} they have several",
+        en="task.data_sink needs batches of one shape, but with task.bucket={bucket} they have several",
         zh="task.data_sink 要求所有批次形状相同，而 task.bucket={bucket} 时形状不止一种",
         en_hint="set task.bucket={want}, or lower task.max_frames",
         zh_hint="设置 task.bucket={want}，或调小 task.max_frames",
     ),
     "tfnet/no-labels": Text(
-        en="cannot read the labels {file}: {why}",
-        zh="无法读取标注文件 {file}：{why}",
+        en="cannot read the labels {file}: {why:said}",
+        zh="无法读取标注文件 {file}：{why:said}",
         en_hint="set task.data_dir to the folder that holds video/ and label/, or try task.synthetic=true",
         zh_hint="将 task.data_dir 设为包含 video/ 与 label/ 的目录，或先试 task.synthetic=true",
     ),
     "tfnet/bad-header": Text(
-        en="{file} begins with {have}, and CE-CSL's labels begin with {want}",
+        en="the header of {file} is {have}, but CE-CSL's labels have {want}",
         zh="{file} 的表头是 {have}，而 CE-CSL 标注的表头应为 {want}",
-        en_hint="give a CSV file in UTF-8 with that header",
+        en_hint="use a CSV file in UTF-8 with that header",
         zh_hint="使用带有该表头的 UTF-8 编码 CSV 文件",
     ),
     "tfnet/no-rows": Text(
         en="{file} has {lines} lines and 0 complete rows",
         zh="{file} 共 {lines} 行，其中完整的标注为 0 行",
-        en_hint="fetch the labels again",
-        zh_hint="重新获取标注文件",
+        en_hint="download the labels again",
+        zh_hint="重新下载标注文件",
     ),
     "tfnet/short-rows": Text(
-        en="{file}: {num} incomplete rows left out (lines {lines})",
-        zh="{file}：略去 {num} 行不完整的标注（第 {lines} 行）",
+        en="{file}: skipped {num} incomplete rows (lines {lines:list})",
+        zh="{file}：略去 {num} 行不完整的标注（第 {lines:list} 行）",
     ),
     "tfnet/missing-clips": Text(
-        en="{num} of {total} labelled clips are not in {folder}: {names}",
-        zh="{total} 个有标注的片段中有 {num} 个不在 {folder} 中：{names}",
-        en_hint="a clip is {folder}/<signer>/<number>.mp4 or a folder of frames of that name",
+        en="{num} of {total} labelled clips are not in {folder}: {names:list}",
+        zh="{total} 个有标注的片段中有 {num} 个不在 {folder} 中：{names:list}",
+        en_hint="a clip is {folder}/<signer>/<number>.mp4 or a folder of frames with that name",
         zh_hint="片段应为 {folder}/<手语者>/<编号>.mp4，或同名的帧目录",
     ),
     "tfnet/empty-clip": Text(
-        en="the clip {clip} has 0 frames",
-        zh="片段 {clip} 没有任何帧（0 帧）",
-        en_hint="fetch it again, or take its row out of the labels",
-        zh_hint="重新获取该片段，或从标注中删去对应的行",
+        en="clip {clip} has no frames",
+        zh="片段 {clip} 没有任何帧",
+        en_hint="download it again, or remove its row from the labels",
+        zh_hint="重新下载该片段，或从标注中删去对应的行",
     ),
     "tfnet/bad-frame": Text(
-        en="cannot read {file}: {why}",
-        zh="无法读取 {file}：{why}",
-        en_hint="fetch it again, or take its row out of the labels",
-        zh_hint="重新获取该文件，或从标注中删去对应的行",
+        en="cannot read {file}: {why:said}",
+        zh="无法读取 {file}：{why:said}",
+        en_hint="download it again, or remove its row from the labels",
+        zh_hint="重新下载该文件，或从标注中删去对应的行",
     ),
     "tfnet/no-decoder": Text(
-        en="{clip} is a video, and no decoder is installed",
+        en="{clip} is a video, but no video decoder is installed",
         zh="{clip} 是视频文件，但没有安装解码库",
-        en_hint="install one: pip install av; or unpack each clip into a folder of JPEG frames of the same name",
+        en_hint="install one: pip install av; or unpack each clip into a folder of JPEG frames with the same name",
         zh_hint="安装解码库：pip install av；或把每个片段解成同名目录下的 JPEG 帧",
     ),
     "tfnet/unseen": Text(
-        en="{num} words of dev and test never occur in training: {words}",
-        zh="dev 与 test 中有 {num} 个词从未在训练集中出现：{words}",
+        en="{num} words of dev and test never occur in the training set: {words:list}",
+        zh="dev 与 test 中有 {num} 个词从未在训练集中出现：{words:list}",
     ),
     "tfnet/short-clips": Text(
-        en="{num} of {total} training clips have too few frames for their labels (have < needed): {names}",
-        zh="{total} 个训练片段中有 {num} 个的帧数不足以容纳其标注（现有 < 所需）：{names}",
-        en_hint="leave them out with task.short_clips=skip, or raise task.max_frames if that is what cuts them",
+        en="{num} of {total} training clips have too few frames for their labels (have < needed): {names:list}",
+        zh="{total} 个训练片段中有 {num} 个的帧数不足以容纳其标注（现有 < 所需）：{names:list}",
+        en_hint="skip them with task.short_clips=skip, or raise task.max_frames if it is what cuts them",
         zh_hint="用 task.short_clips=skip 略去它们；若因 task.max_frames 截断所致，调大该值",
     ),
     "tfnet/making": Text(
-        en="making a small synthetic set in the layout of CE-CSL in {folder}",
+        en="creating a small synthetic data set with the layout of CE-CSL in {folder}",
         zh="正在 {folder} 中按 CE-CSL 的目录结构生成小型合成数据",
     ),
     "tfnet/only-synthetic": Text(
-        en="{folder} holds the small synthetic set, and this run asks for real clips",
+        en="{folder} contains the small synthetic set, but this run needs real clips",
         zh="{folder} 中是小型合成数据，而本次训练要求真实片段",
-        en_hint="set task.data_dir to CE-CSL, or say that this will do: task.synthetic=true",
-        zh_hint="将 task.data_dir 指向 CE-CSL；如果合成数据就够用，加上：task.synthetic=true",
+        en_hint="set task.data_dir to CE-CSL, or accept the synthetic set: task.synthetic=true",
+        zh_hint="将 task.data_dir 指向 CE-CSL；如果合成数据即可，加上：task.synthetic=true",
     ),
     "tfnet/found": Text(
-        en="clips: {train} to train, {dev} to validate, {test} to test; {words} words",
+        en="clips: {train} for training, {dev} for validation, {test} for testing; {words} words",
         zh="片段：训练 {train}，验证 {dev}，测试 {test}；词表 {words} 个词",
     ),
     "tfnet/vocabulary": Text(
-        en="the weights know {before} words and the data here has {now}; word {number} was {was} and is {is_now}",
+        en="the weights were trained with {before} words, but the data has {now}; word {number} was {was} and is now "
+        "{is_now}",
         zh="权重对应 {before} 个词，而当前数据有 {now} 个词；第 {number} 个词原为 {was}，现为 {is_now}",
         en_hint="use the labels and task.text_cleanup the weights were trained with",
         zh_hint="使用训练该权重时的标注与 task.text_cleanup",
@@ -110,21 +111,21 @@ TEXTS: dict[str, Text] = {
         en="training ended with exit code {code} after {minutes} minutes",
         zh="训练结束，退出码 {code}，用时 {minutes} 分钟",
     ),
-    "tfnet/guide-device": Text(en="devices: {names}", zh="设备：{names}"),
+    "tfnet/guide-device": Text(en="devices: {names:list}", zh="设备：{names:list}"),
     "tfnet/guide-memory": Text(
-        en="memory: {have} GiB (the guide asks for {want} GB)",
-        zh="系统内存：{have} GiB（指南要求 {want} GB）",
+        en="memory: {have} GiB (the guide requires {want} GB)",
+        zh="内存：{have} GiB（指南要求 {want} GB）",
         en_hint="lower training.batch_size and dataset.max_frames in the config",
         zh_hint="在配置中调小 training.batch_size 与 dataset.max_frames",
     ),
     "tfnet/guide-disk": Text(
-        en="free disk: {have} GiB (the guide asks for {want} GB)",
+        en="free disk: {have} GiB (the guide requires {want} GB)",
         zh="可用磁盘：{have} GiB（指南要求 {want} GB）",
-        en_hint="free some, or keep fewer checkpoints: save.keep_last=1",
+        en_hint="free some space, or keep fewer checkpoints: save.keep_last=1",
         zh_hint="清理磁盘，或少保留检查点：save.keep_last=1",
     ),
     "tfnet/guide-conda": Text(
-        en="conda environment: {name} (any name will do; what counts is what is installed)",
+        en="conda environment: {name} (any name works; only the installed packages matter)",
         zh="conda 环境：{name}（名称不限，只看其中装了什么）",
     ),
     "tfnet/guide-no-mindspore": Text(
@@ -133,32 +134,29 @@ TEXTS: dict[str, Text] = {
         en_hint="install it: {python} -m pip install mindspore 'numpy<2'",
         zh_hint="安装：{python} -m pip install mindspore 'numpy<2'",
     ),
-    "tfnet/guide-config": Text(en="config read: {path}", zh="配置文件可读：{path}"),
+    "tfnet/guide-config": Text(en="config is readable: {path}", zh="配置文件可读：{path}"),
     "tfnet/ignored-name": Text(en="it is only a name", zh="它只是一个名称"),
     "tfnet/ignored-precision": Text(
-        en="the precision is set by task.amp_level (MindSpore) or train.precision (PyTorch)",
+        en="task.amp_level (MindSpore) or train.precision (PyTorch) sets the precision",
         zh="精度由 task.amp_level（MindSpore）或 train.precision（PyTorch）决定",
     ),
     "tfnet/ignored-rowsize": Text(
-        en="batches do not go through MindSpore's shared memory",
-        zh="批次不经过 MindSpore 的共享内存传递",
+        en="batches are not passed through MindSpore's shared memory", zh="批次不经过 MindSpore 的共享内存传递"
     ),
     "tfnet/ignored-reuse": Text(en="MindSpore always reuses memory", zh="MindSpore 始终复用内存"),
     "tfnet/ignored-ctc": Text(
-        en="the blank is always 0 and the loss is a mean over clips",
-        zh="空白符始终为 0，损失按片段取平均",
+        en="the blank is always 0 and the loss is a mean over clips", zh="空白符始终为 0，损失按片段取平均"
     ),
     "tfnet/ignored-optimizer": Text(
-        en="the optimizer is set by optimizer.name, its curve by lr.schedule, lr.milestones and lr.gamma",
-        zh="优化器由 optimizer.name 设定，学习率曲线由 lr.schedule、lr.milestones 与 lr.gamma 设定",
+        en="optimizer.name sets the optimizer; lr.schedule, lr.milestones and lr.gamma set the learning-rate schedule",
+        zh="优化器由 optimizer.name 设定，学习率调度由 lr.schedule、lr.milestones 与 lr.gamma 设定",
     ),
     "tfnet/ignored-paths": Text(
-        en="checkpoints and logs lie in the run directory; paths.output_dir says where run directories go",
+        en="checkpoints and logs are in the run directory; paths.output_dir sets where run directories are created",
         zh="检查点与日志都在训练目录中；训练目录的位置由 paths.output_dir 设定",
     ),
     "tfnet/ignored-logging": Text(
-        en="every step is kept, and the screen shows what matters",
-        zh="每一步都会记录，屏幕只显示要点",
+        en="every step is recorded, and the screen shows the important values", zh="每一步都会记录，屏幕只显示要点"
     ),
     "tfnet/advice-memory": Text(
         en="lower training.batch_size in the config (now {per_device})\nlower model.hidden_size (now {hidden})\n"
@@ -167,10 +165,13 @@ TEXTS: dict[str, Text] = {
         "减小 model.hidden_size（当前 {hidden}）\n关闭其他 GPU 应用程序",
     ),
     "tfnet/advice-device": Text(
-        en="is the NVIDIA driver installed: nvidia-smi\nis CUDA installed: nvcc --version\n"
-        "is the GPU build of MindSpore installed: python test_gpu_setup.py",
-        zh="确认 NVIDIA 驱动已安装：nvidia-smi\n确认 CUDA 已安装：nvcc --version\n"
-        "确认已安装 MindSpore GPU 版本：python test_gpu_setup.py",
+        en="check that the NVIDIA driver is installed: nvidia-smi\n"
+        "check that CUDA is installed: nvcc --version\n"
+        "check that the GPU build of MindSpore is installed: python test_gpu_setup.py",
+        zh=(
+            "确认 NVIDIA 驱动已安装：nvidia-smi\n确认 CUDA 已安装：nvcc --version\n"
+            "确认已安装 MindSpore GPU 版本：python test_gpu_setup.py"
+        ),
     ),
     "tfnet/advice-environment": Text(
         en="use the environment with MindSpore: . ./enter_mindspore.sh (the guide's conda activate mindspore-gpu)\n"
@@ -230,7 +231,7 @@ KEYS: dict[str, str] = {
     "task.distill": "卷积向 LSTM 学习的蒸馏方式；original：教师也会被更新，填充帧也计入。",
     "task.kd_temperature": "蒸馏的 softmax 温度。",
     "task.kd_weight": "每个蒸馏项的权重。",
-    "task.decoder": "评估时如何从输出得到手语词。",
+    "task.decoder": "评测时如何从输出得到手语词。",
     "task.beam_width": "束搜索保留的句子数。",
     "task.device_target": "MindSpore：训练所用的设备；auto：按计划所定。",
     "task.device_id": "MindSpore：设备编号；不设则为 rank 自己的编号。",
@@ -239,8 +240,8 @@ KEYS: dict[str, str] = {
     "task.amp_level": "MindSpore：混合精度级别；O0 即 fp32，true 即 O2。",
     "task.loss_scale": "MindSpore：amp_level 为 O1 至 O3 时损失乘上的倍数，随后再从梯度中除去；损失本身是较大的总和。",
     "task.graph_kernel": "MindSpore：在 GPU 与 Ascend 上融合算子（enable_graph_kernel）。",
-    "task.max_device_memory": "MindSpore：设备内存上限，例如 8GB。",
-    "task.mempool_block_size": "MindSpore：每次申请设备内存的大小，例如 512MB；实际至少为 1GB。",
+    "task.max_device_memory": "MindSpore：显存上限，例如 8GB。",
+    "task.mempool_block_size": "MindSpore：每次申请显存的大小，例如 512MB；实际至少为 1GB。",
     "task.memory_offload": "MindSpore：把闲置的张量放到主机内存。",
     "task.prefetch": "MindSpore：提前读取的批次数。",
     "task.data_sink": "MindSpore：把批次送入设备上的队列（GPU 与 Ascend）；所有批次须形状相同，见 bucket。",

@@ -16,7 +16,7 @@ from headway.ui.report.both_languages import both, both_texts
 from headway.ui.report.figures import Figure
 from headway.ui.report.svg import Line, Plot, draw_plot
 from headway.ui.report.thin import Floats
-from headway.units import duration, size
+from headway.units import ABSENT, duration, size
 
 _STYLES: Final = (0, 4, 2, 3, 1, 5, 6, 7)
 _MOST_LINES: Final = 8
@@ -184,13 +184,13 @@ def _gpu_row(history: DeviceHistory, index: int) -> DeviceRow:
     used, power = _most(columns["mem"]), _mean(columns["power"])
     return DeviceRow(
         name=f"GPU {index}",
-        about=str(about.get("name") or "n/a"),
+        about=str(about.get("name") or ABSENT),
         busy=_percent(util),
         is_low=util < TARGETS["util"][0],
         memory=f"{size(used)} / {size(total)}" if math.isfinite(total) else size(used),
-        temp=f"{temp:.0f} °C" if math.isfinite(temp) else "n/a",
+        temp=f"{temp:.0f} °C" if math.isfinite(temp) else ABSENT,
         is_hot=temp > TARGETS["temp"][1],
-        power=(f"{power:.0f}" + (f" / {cap:.0f} W" if math.isfinite(cap) else " W")) if math.isfinite(power) else "n/a",
+        power=f"{power:.0f}{f' / {cap:.0f}' if math.isfinite(cap) else ''} W" if math.isfinite(power) else ABSENT,
         activity=" · ".join(f"{key} {value:.0f}%" for key, value in parts.items() if math.isfinite(value)),
         throttle=_throttle(history, index),
         holders="; ".join(map(str, history.at(history.last, "gpus", index).get("procs") or ())),
@@ -203,12 +203,12 @@ def _rank_row(history: DeviceHistory, rank: int) -> DeviceRow:
     return DeviceRow(
         name=f"rank {rank}",
         about="CPU",
-        busy=f"{mean:.2f}" if math.isfinite(mean) else "n/a",
+        busy=f"{mean:.2f}" if math.isfinite(mean) else ABSENT,
         is_low=False,
         memory=size(_most(np.frombuffer(history.column("ranks", "mem", rank)))),
-        temp="n/a",
+        temp=ABSENT,
         is_hot=False,
-        power="n/a",
+        power=ABSENT,
         activity="",
         throttle="",
         holders="",
@@ -235,7 +235,7 @@ def host_line(history: DeviceHistory) -> dict[str, Any]:
         "memory": f"{size(number(host.get('mem')))} / {size(total)}",
         "disk": size(number(host.get("disk_free"))),
         "net": f"↓ {size(number(host.get('net_rx')))}/s ↑ {size(number(host.get('net_tx')))}/s",
-        "job_cpu": f"{number(job.get('cpu')):.2f}" if math.isfinite(number(job.get("cpu"))) else "n/a",
+        "job_cpu": f"{number(job.get('cpu')):.2f}" if math.isfinite(number(job.get("cpu"))) else ABSENT,
         "job_memory": size(number(job.get("mem"))),
         "job_io": f"↓ {size(number(job.get('read')))}/s ↑ {size(number(job.get('write')))}/s",
     }
@@ -250,4 +250,4 @@ def _most(values: Floats) -> float:
 
 
 def _percent(value: float) -> str:
-    return f"{value:.0f}%" if math.isfinite(value) else "n/a"
+    return f"{value:.0f}%" if math.isfinite(value) else ABSENT

@@ -13,7 +13,7 @@ from headway.ui.report.both_languages import Said, both
 from headway.ui.report.gather import Facts, Steps
 from headway.ui.report.svg import NARROW, WIDE, Layer, Line, Plot, draw_plot, draw_stack
 from headway.ui.report.thin import Floats, smooth
-from headway.units import duration, short, size
+from headway.units import ABSENT, duration, short, size
 
 _MOST_SPREAD = 1_000_000.0
 PART_STYLES = {
@@ -78,7 +78,7 @@ def _loss(facts: Facts, steps: Steps, restarts: list[float], *, is_wide: bool) -
         lines.append(Line(x=x, y=y, label="report/validation", style="s4 dots", is_read=False))
         legend.append(("s4", both("report/validation")))
     finite = mean[np.isfinite(mean)]
-    last = f"{finite[-1]:.4g}" if len(finite) else "n/a"
+    last = f"{finite[-1]:.4g}" if len(finite) else ABSENT
     return Figure(
         title=both("report/plot-loss"),
         note=both("report/note-loss", first=_figure(steps.loss[0]), last=last),
@@ -173,7 +173,7 @@ def _memory(facts: Facts, steps: Steps, restarts: list[float]) -> Figure | None:
         until=last_step(facts),
     )
     return Figure(
-        title=both("report/plot-memory"),
+        title=both("report/plot-memory", memory=facts.memory),
         note=both("report/note-memory", peak=size(peak), num=len(steps.memory)),
         svg=draw_plot(shown),
         legend=tuple((line.style, both("report/rank", rank=line.label)) for line in lines),

@@ -89,6 +89,11 @@ class Facts:
     beside: list[Beside]
     """This run, then those of its folder and recipe that differ in a few settings; empty: there are none."""
 
+    @property
+    def memory(self) -> str:
+        """Whose memory the run was measured by."""
+        return "gpu-memory" if self.plan.get("device") == "cuda" else "host-memory"
+
 
 def gather(run: RunDir) -> Facts:
     """Read a run directory."""

@@ -20,7 +20,7 @@ from headway.telemetry import Event, number
 from headway.ui.report.both_languages import both, both_or_plain, both_said
 from headway.ui.report.gather import Facts
 from headway.ui.text import clean_text
-from headway.units import count, duration, size
+from headway.units import ABSENT, count, duration, size
 
 _MAX_EVENTS = 400
 
@@ -61,7 +61,7 @@ def compare_plan(facts: Facts) -> list[tuple[Markup, str, str]]:
     # On a GPU the ranks tell what their tensors held, on a CPU what the whole process did.
     held = forecast.get("allocated_bytes" if plan.get("device") == "cuda" else "used_bytes")
     rows.append(("memory", size(number_or_none(held)), graded(size(peak), number_or_none(held), peak)))
-    return [(both(f"report/row-{key}"), planned, done) for key, planned, done in rows]
+    return [(both(f"report/row-{key}", memory=facts.memory), planned, done) for key, planned, done in rows]
 
 
 def graded(text: str, planned: float | None, happened: float | None) -> str:
@@ -100,7 +100,7 @@ def list_beside(facts: Facts) -> list[tuple[str, Markup, str, Markup]]:
         else:
             code = "ui/compare-better" if gain > 0 else "ui/compare-worse" if gain < 0 else "ui/compare-equal"
             told = both(code, gap=f"{abs(gain):.4g}")
-        value = f"{clean_text(best.name)} {best.value:.4g}" if best else "n/a"
+        value = f"{clean_text(best.name)} {best.value:.4g}" if best else ABSENT
         rows.append((clean_text(one.state.name), Markup("{}").format(clean_text(words)), value, told))
     return rows
 
@@ -161,7 +161,7 @@ def list_checkpoints(facts: Facts) -> list[dict[str, Any]]:
             "size": size(saved.num_bytes),
             "stall": duration(number_or_none(saved.stall_s)),
             "write": duration(number_or_none(saved.write_s)),
-            "measures": ", ".join(f"{k} {number(v):.4g}" for k, v in measures.get(saved.step, {}).items()) or "n/a",
+            "measures": ", ".join(f"{k} {number(v):.4g}" for k, v in measures.get(saved.step, {}).items()) or ABSENT,
             "is_best": best is not None and best.step == saved.step,
             "is_there": saved.is_there,
         }
@@ -252,13 +252,13 @@ def describe_command(facts: Facts) -> dict[str, str]:
     argv = facts.command.get("argv") or next(
         (event.get("command") for event in facts.events if event.get("kind") == "run_started"), None
     )
-    line = shlex.join(map(str, argv)) if isinstance(argv, list) else str(argv or "n/a")
+    line = shlex.join(map(str, argv)) if isinstance(argv, list) else str(argv or ABSENT)
     git = facts.command.get("git")
     source = git if isinstance(git, dict) else facts.command
     commit, diff = source.get("commit"), source.get("diff")
     return {
         "line": line,
-        "commit": str(commit or "n/a"),
+        "commit": str(commit or ABSENT),
         "diff": str(diff or ""),
         "cwd": str(facts.command.get("cwd") or ""),
     }
@@ -267,6 +267,6 @@ def describe_command(facts: Facts) -> dict[str, str]:
 def when(unix: float | None) -> str:
     """Return a time of day where the report is written."""
     try:
-        return "n/a" if unix is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(unix))
+        return ABSENT if unix is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(unix))
     except (OverflowError, ValueError, OSError):  # a time that no calendar has
-        return "n/a"
+        return ABSENT

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from headway.telemetry import Measure
 from headway.ui.report.both_languages import both
 from headway.ui.report.gather import Facts
-from headway.units import duration
+from headway.units import ABSENT, duration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ def find_gains(facts: Facts) -> list[Gain]:
 def write_verdict(facts: Facts) -> list[Markup]:
     """Return the sentences of the verdict, the most important first."""
     state = facts.state
-    total = "n/a" if state.total_steps is None else state.total_steps
+    total = ABSENT if state.total_steps is None else state.total_steps
     said = [both(f"report/verdict-{state.state}", step=state.step, total=total, wall=duration(facts.wall_s))]
     if state.state in ("failed", "stopped", "interrupted") and state.why:
         said.append(both("report/verdict-why", why=state.why))

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headway.messages import say
-from headway.units import size
+from headway.units import ABSENT, size
 
 
 def render_checkpoints(rows: Sequence[Mapping[str, Any]]) -> Table:
@@ -20,8 +20,8 @@ def render_checkpoints(rows: Sequence[Mapping[str, Any]]) -> Table:
         table.add_column(say(f"checkpoint/head-{head}"), justify="right", no_wrap=True)
     table.add_column(say("checkpoint/head-note"), overflow="fold")
     for row in rows:
-        saved = "n/a" if row["time"] is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row["time"]))
-        ranks = "n/a" if row["world_size"] is None else str(row["world_size"])
+        saved = ABSENT if row["time"] is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row["time"]))
+        ranks = ABSENT if row["world_size"] is None else str(row["world_size"])
         table.add_row(str(row["step"]), size(row["bytes"]), ranks, saved, Text(_note(row)))
     return table
 

@@ -16,6 +16,7 @@ from headway.telemetry import RunDir, read_record, run_state
 from headway.ui.retype import find_program
 from headway.ui.terminal.failure import failure_text
 from headway.ui.text import clean_text
+from headway.units import ABSENT
 
 _FRAME: Final = re.compile(r'^\s*File "([^"]+)", line (\d+), in (.+)$', re.MULTILINE)
 _LIBRARY: Final = re.compile(r"/(?:site|dist)-packages/|/lib/python3\.\d+/|^<|/headway/launch/hook/site/")
@@ -29,7 +30,7 @@ def ending_lines(run: RunDir, outcome: Outcome, conclusion: Conclusion) -> list[
         lines.append(say("console/end-done", steps=outcome.steps, total=state.total_steps))
     if state.best is not None:
         paths = [info.path for info in list_checkpoints(run.checkpoints) if info.step == state.best.step]
-        path = paths[-1] if paths else "n/a"
+        path = paths[-1] if paths else ABSENT
         lines.append(say("console/end-best", name=state.best.name, value=f"{state.best.value:.4f}", path=path))
         for gain in conclusion.gains:
             code = "console/end-gain" if gain["share"] > 0 else "console/end-loss"

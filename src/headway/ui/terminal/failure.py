@@ -9,6 +9,7 @@ from headway.launch import Incident, Outcome, diagnosis_text
 from headway.messages import Language, hint, say
 from headway.redact import redact
 from headway.ui.retype import paste_ready
+from headway.units import ABSENT
 
 _UNSAFE: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _TRACEBACK_LINES: Final = 60
@@ -43,7 +44,7 @@ def _how(incident: Incident, lang: Language | None) -> str:
     status = incident.status
     if status.signal_name is not None:
         return str(status.signal_name)
-    return say("launch/exit-code", lang, exit="n/a" if status.code is None else status.code)
+    return say("launch/exit-code", lang, exit=ABSENT if status.code is None else status.code)
 
 
 def _advice(incident: Incident, lang: Language | None) -> str:

@@ -13,14 +13,16 @@ from rich.text import Text
 from headway.machine import Gpu, Level, MachineReport, Npu, is_free
 from headway.messages import hint, say
 from headway.ui.retype import MARGIN, paste_ready
-from headway.units import size
+from headway.units import ABSENT, size
 
 _MARKS = {"ok": ("✓", "green"), "note": ("·", "cyan"), "warn": ("!", "yellow"), "stop": ("✗", "bold red")}
 
 
 def show_machine(report: MachineReport, console: Console) -> None:
     """Print the machine as a table and its findings below."""
-    table = Table(title=say("machine/title"), title_justify="left", title_style="bold", show_header=False, box=None)
+    other = report.stands_in
+    title = say("machine/title") if other is None else say("machine/title-other", source=other)
+    table = Table(title=title, title_justify="left", title_style="bold", show_header=False, box=None)
     table.add_column(style="cyan", no_wrap=True)
     table.add_column(overflow="fold")
     for label, value in _rows(report):
@@ -32,14 +34,14 @@ def show_machine(report: MachineReport, console: Console) -> None:
 
 def show_machine_line(report: MachineReport, console: Console) -> None:
     """Print the machine in one line, for commands that have more to say."""
-    kinds = Counter((gpu.name or "n/a").removeprefix("NVIDIA ") for gpu in report.gpus)
+    kinds = Counter((gpu.name or ABSENT).removeprefix("NVIDIA ") for gpu in report.gpus)
     parts = [
         report.host,
         *(f"{num} × {name}" for name, num in kinds.items()),
-        say("machine/cores", cores=report.cores, host=report.cores_host or "n/a"),
+        say("machine/cores", cores=report.cores, host=report.cores_host or ABSENT),
         say("machine/line-memory", free=size(report.memory_free_bytes)),
         say("machine/line-disk", free=size(report.disk_free_bytes)),
-        f"torch {report.framework.torch or 'n/a'}",
+        f"torch {report.framework.torch or ABSENT}",
     ]
     console.print(Text(" · ".join(parts)))
 
@@ -79,13 +81,13 @@ def _rows(report: MachineReport) -> Iterator[tuple[str, str]]:
         "disk": (report.disk_free_bytes, report.disk_bytes),
     }
     yield say("machine/row-host"), f"{report.host} · {report.os} · {report.kernel}"
-    cores = say("machine/cores", cores=report.cores, host=report.cores_host or "n/a")
-    yield say("machine/row-cpu"), f"{report.cpu or 'n/a'} · {cores}"
+    cores = say("machine/cores", cores=report.cores, host=report.cores_host or ABSENT)
+    yield say("machine/row-cpu"), f"{report.cpu or ABSENT} · {cores}"
     for key, (free, total) in free_of.items():
         text = say("machine/free-of", free=size(free), total=size(total))
         yield say(f"machine/row-{key}"), f"{text} · {report.disk_place}" if key == "disk" else text
     yield say("machine/row-limits"), _limits_text(report)
-    yield say("machine/row-python"), f"{found.python_version or 'n/a'} · {found.python}"
+    yield say("machine/row-python"), f"{found.python_version or ABSENT} · {found.python}"
     yield say("machine/row-torch"), f"{found.torch} · {found.build}" if found.torch else say("machine/absent")
     if report.gpu_driver:
         cuda = f" · CUDA {report.gpu_driver_cuda}" if report.gpu_driver_cuda else ""
@@ -112,11 +114,11 @@ def _limits_text(report: MachineReport) -> str:
 def _npu_text(npu: Npu) -> str:
     free = None if npu.total_bytes is None or npu.used_bytes is None else npu.total_bytes - npu.used_bytes
     parts = [
-        npu.name or "n/a",
+        npu.name or ABSENT,
         say("machine/free-of", free=size(free), total=size(npu.total_bytes)),
-        "n/a" if npu.utilisation is None else f"{npu.utilisation} %",
-        "n/a" if npu.temperature_c is None else f"{npu.temperature_c} °C",
-        npu.health or "n/a",
+        ABSENT if npu.utilisation is None else f"{npu.utilisation}%",
+        ABSENT if npu.temperature_c is None else f"{npu.temperature_c} °C",
+        npu.health or ABSENT,
     ]
     return " · ".join(parts)
 
@@ -126,10 +128,10 @@ def _gpu_text(gpu: Gpu) -> str:
         return say("machine/state-lost")
     state = say("machine/state-free" if is_free(gpu) else "machine/state-busy")
     parts = [
-        (gpu.name or "n/a").removeprefix("NVIDIA "),
+        (gpu.name or ABSENT).removeprefix("NVIDIA "),
         say("machine/free-of", free=size(gpu.free_bytes), total=size(gpu.total_bytes)),
-        "n/a" if gpu.utilisation is None else f"{gpu.utilisation} %",
-        "n/a" if gpu.temperature_c is None else f"{gpu.temperature_c} °C",
+        ABSENT if gpu.utilisation is None else f"{gpu.utilisation}%",
+        ABSENT if gpu.temperature_c is None else f"{gpu.temperature_c} °C",
         state,
     ]
     return " · ".join(parts)

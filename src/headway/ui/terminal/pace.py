@@ -9,7 +9,7 @@ from typing import Final
 from headway.launch import Progress, ProgressReader
 from headway.messages import say
 from headway.telemetry import Beat
-from headway.units import count, duration
+from headway.units import ABSENT, count, duration
 
 NOT_STEPS: Final = frozenset({"start", "restore", "eval", "save"})
 """Phases whose time is not the steps' own."""
@@ -113,7 +113,7 @@ class LinePace:
         return say(
             "run/progress",
             step=done if total is None else f"{done}/{count(total)}",
-            loss="n/a" if loss is None else f"{loss:.4g}",
+            loss=ABSENT if loss is None else f"{loss:.4g}",
             rate=f"{rate:.3g}",
             left=duration(self.left_s()),
         )

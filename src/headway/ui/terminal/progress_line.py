@@ -12,7 +12,7 @@ from headway.messages import say
 from headway.telemetry import Beat
 from headway.ui.terminal.pace import NOT_STEPS, Pace
 from headway.ui.text import cell_width, clean_text, columns_of, fit_text
-from headway.units import duration, short
+from headway.units import ABSENT, duration, short
 
 _PLAIN_EVERY_S: Final = 30.0
 _REDRAW_S: Final = 0.1
@@ -111,7 +111,7 @@ class ProgressLine:
 def rate_text(rate_samples_s: float | None, tokens_per_sample: int | None) -> str:
     """Return a speed in tokens where samples have tokens, in samples otherwise."""
     if rate_samples_s is None:
-        return "n/a"
+        return ABSENT
     if tokens_per_sample:
         return say("ui/rate-tokens", rate=short(rate_samples_s * tokens_per_sample))
     return say("ui/rate-samples", rate=short(rate_samples_s))

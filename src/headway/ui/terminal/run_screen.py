@@ -16,7 +16,7 @@ from headway.ui.terminal.limit import LineLimit
 from headway.ui.terminal.pace import LinePace
 from headway.ui.terminal.progress_line import ProgressLine
 from headway.ui.text import clean_text, columns_of, fit_text
-from headway.units import duration, size
+from headway.units import ABSENT, duration, size
 
 _SHOWN_OWN_LINE: Final = 2000
 _ON_HANG: Final = {"wait": "console/hang-wait", "restart": "console/hang-restart", "stop": "console/hang-stop"}
@@ -88,7 +88,7 @@ class RunScreen:
             case "checkpoint_skipped":
                 return say("console/checkpoint-skipped", path=event.get("path"), why=event.get("why"))
             case "guard":
-                names = ", ".join(map(str, event["samples"])) or "n/a"
+                names = ", ".join(map(str, event["samples"])) or ABSENT
                 facts = {key: event[key] for key in ("what", "step", "rank", "policy")}
                 return say("console/guard", samples=names, **facts)
             case "incident" if event.get("action") == "restart":
@@ -122,7 +122,7 @@ def _lost(event: dict[str, Any]) -> str:
 
 
 def _why(event: dict[str, Any]) -> str:
-    return str(event.get("why", "n/a"))
+    return str(event.get("why", ABSENT))
 
 
 @dataclass(slots=True)
@@ -264,11 +264,11 @@ def hang_table(event: dict[str, Any]) -> list[str]:
     head = [say(f"run/column-{name}") for name in ("rank", "state", "step", "phase", "collective", "seconds", "place")]
     rows = [head]
     for view in event["ranks"]:
-        number = "n/a" if view["collectives"] is None else f"#{view['collectives']}"
+        number = ABSENT if view["collectives"] is None else f"#{view['collectives']}"
         call = f"{number} {view['collective']}" if view["collective"] else number
         mark = "→ " if view["rank"] == event["rank"] else "  "
         cells = [f"{mark}{view['rank']}", view["state"], str(view["step"]), view["phase"], call]
-        rows.append([*cells, f"{view['seconds']:.0f} s", view["place"] or "n/a"])
+        rows.append([*cells, f"{view['seconds']:.0f} s", view["place"] or ABSENT])
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
@@ -280,7 +280,7 @@ def _event_lines(event: dict[str, Any]) -> list[str]:
             head = say("run/hang", seconds=round(event["seconds"]), text=text)
             return [head, *map(clean_text, hang_table(event)), say(f"run/hang-{event['policy']}")]
         case "incident" if event.get("action") == "restart":
-            return [say("run/restart", rank="n/a" if event["rank"] is None else event["rank"], text=event["text"])]
+            return [say("run/restart", rank=ABSENT if event["rank"] is None else event["rank"], text=event["text"])]
         case "stop_requested":
             return [say("run/stop-now" if event.get("now") else "run/stop")]
         case "warning" | "finding":

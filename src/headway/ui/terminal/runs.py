@@ -13,7 +13,7 @@ from headway.messages import say
 from headway.telemetry import Measure, RunRow
 from headway.ui.terminal.progress_line import rate_text
 from headway.ui.text import clean_text
-from headway.units import size
+from headway.units import ABSENT, size
 
 STATE_STYLES = {
     "running": ("●", "cyan"),
@@ -41,7 +41,7 @@ def render_runs(rows: Sequence[RunRow], now: float | None = None) -> Table:
             Text(value_text(row.loss)),
             Text(rate_text(row.rate_samples_s, row.tokens_per_sample)),
             Text(age_text(row.started, now)),
-            Text(size(row.checkpoint_bytes) if row.num_checkpoints else "n/a"),
+            Text(size(row.checkpoint_bytes) if row.num_checkpoints else ABSENT),
         )
     return table
 
@@ -59,18 +59,18 @@ def step_text(step: int, total: int | None) -> str:
 
 def measure_text(measure: Measure | None) -> str:
     """Return `bpb 1.654`."""
-    return "n/a" if measure is None else f"{clean_text(measure.name)} {measure.value:.4g}"
+    return ABSENT if measure is None else f"{clean_text(measure.name)} {measure.value:.4g}"
 
 
 def value_text(value: float | None) -> str:
     """Return a number in four figures."""
-    return "n/a" if value is None else f"{value:.4g}"
+    return ABSENT if value is None else f"{value:.4g}"
 
 
 def age_text(started: float | None, now: float) -> str:
     """Return how long ago, in one unit."""
     if started is None or not math.isfinite(started):
-        return "n/a"
+        return ABSENT
     ago = max(0.0, now - started)
     for unit, seconds in (("d", 86_400), ("h", 3600), ("min", 60)):
         if ago >= seconds:

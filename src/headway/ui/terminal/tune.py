@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from headway.messages import say
+from headway.planner import Plan
 from headway.tune import Probe, RateAdvice, Settings, Skip, Space, Tuned, key_of, write_value
 from headway.ui.console_safe import make_console
 from headway.units import duration, short, size
@@ -122,6 +123,7 @@ def show_result(
     budget_s: float,
     began: float,
     console: Console,
+    plan: Plan,
     shown: Sequence[Skip] = (),
 ) -> None:
     """Print every probe, what was left out, and what won.
@@ -139,7 +141,7 @@ def show_result(
         box=None,
     )
     for code in ("tune/column-settings", "tune/column-rate", "tune/column-memory", "tune/column-result"):
-        table.add_column(say(code), overflow="fold")
+        table.add_column(say(code, memory="gpu-memory" if plan.gpus else "host-memory"), overflow="fold")
     for probe in found.probes:
         memory = f"{size(probe.peak_bytes)} ({size(probe.forecast_bytes)})"
         rate = short(probe.samples_s) if probe.is_ok else say("plan/value-none")

@@ -16,7 +16,7 @@ from headway.telemetry import RunDir, RunState, read_log_tail, run_state
 from headway.ui.terminal.progress_line import clock_text, rate_text
 from headway.ui.terminal.runs import measure_text, state_text, step_text, value_text
 from headway.ui.text import clean_text
-from headway.units import duration, size
+from headway.units import ABSENT, duration, size
 
 _LOG_BYTES = 16_384
 _MOST_LINES = 64
@@ -62,7 +62,7 @@ def _progress(state: RunState) -> Table:
     row.add_column(no_wrap=True)
     total = state.total_steps or max(1, state.step)
     share = min(100, 100 * state.step // total)
-    left = clock_text(state.eta_s) if state.eta_s is not None else "n/a"
+    left = clock_text(state.eta_s) if state.eta_s is not None else ABSENT
     bar = ProgressBar(total=total, completed=min(state.step, total))
     row.add_row(
         Text(f"{step_text(state.step, state.total_steps)} {share}%"), bar, Text(f"{say('ui/watch-eta')} {left}")
@@ -77,9 +77,9 @@ def _numbers(state: RunState) -> Table:
     rows = [
         ("loss", value_text(state.loss)),
         ("val", measure_text(state.validation)),
-        ("best", _best_text(best.name, best.value, best.step) if best else "n/a"),
+        ("best", _best_text(best.name, best.value, best.step) if best else ABSENT),
         ("speed", rate_text(state.rate_samples_s, state.tokens_per_sample)),
-        ("checkpoints", ", ".join(_saved_text(s.step, s.num_bytes) for s in kept[-3:]) or "n/a"),
+        ("checkpoints", ", ".join(_saved_text(s.step, s.num_bytes) for s in kept[-3:]) or ABSENT),
         ("attempts", str(state.attempts)),
         ("incidents", str(state.incidents)),
     ]
