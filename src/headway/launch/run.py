@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Final
 
 from headway.errors import UsageError
@@ -73,7 +74,7 @@ def launch_run(
             )
             supervisor.keeps_nursery = keeps_nursery
             if not keeps_nursery:  # a probe of a few steps is measured by itself
-                supervisor.sampler = _start_sampler(run, job, history)
+                supervisor.start_sampler = partial(_start_sampler, run, job, history)
             return _supervise(supervisor, history, lease)
         finally:
             adopt_orphans(False)

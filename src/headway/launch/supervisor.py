@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -57,8 +57,10 @@ class Supervisor:
         self.nursery = nursery
         self.keeps_nursery = False
         """The caller forks the ranks of its next run from it too."""
-        self.sampler: DeviceSampler | None = None
-        """Reads the devices beside us; None: nobody does."""
+        self.start_sampler: Callable[[], DeviceSampler | None] | None = None
+        """Starts what reads the devices beside us; None: nobody does. Once the ranks are forked: before that, its own
+        start would take the processor from theirs."""
+        self._sampler: DeviceSampler | None = None
         self._job, self._run = job, run
         self._program, self._crew = program, crew
         self._history, self._lease, self._inbox = history, lease, inbox
@@ -78,8 +80,6 @@ class Supervisor:
         """Run the loop until the run has ended."""
         self._hearing.listen(self._inbox.fd, FIRST, self._on_signals)
         self._hearing.listen(self.nursery.link.fileno(), NEXT, self._on_nursery)
-        if self.sampler is not None:
-            self._hearing.listen(self.sampler.fd, LAST, self._on_findings)
         if self.nursery.is_ready:  # it has served another run
             self._begin_attempt()
         while self._outcome is None:
@@ -102,11 +102,11 @@ class Supervisor:
         if not self.keeps_nursery:
             self.nursery.close()
         self._program.close()
-        if self.sampler is not None:
-            self._hearing.forget(self.sampler.fd)
-            for event in self.sampler.close():
+        if self._sampler is not None:
+            self._hearing.forget(self._sampler.fd)
+            for event in self._sampler.close():
                 self._history.emit(**event)
-            self.sampler = None
+            self._sampler = None
         self._hearing.close()
 
     # --- what arrives ---
@@ -120,14 +120,23 @@ class Supervisor:
             else:
                 self._ask_to_stop(signum)
 
+    def _sample(self, attempt: Attempt) -> None:
+        """Tell the sampler who the ranks are; the first time it is started."""
+        if self.start_sampler is not None:
+            self._sampler, self.start_sampler = self.start_sampler(), None
+            if self._sampler is not None:
+                self._hearing.listen(self._sampler.fd, LAST, self._on_findings)
+        if self._sampler is not None:
+            self._sampler.watch([rank.pid for rank in attempt.ranks])
+
     def _on_findings(self) -> None:
         """Write down what the sampler has found; one that is gone is not missed."""
-        assert self.sampler is not None
-        found, is_over = self.sampler.hear()
+        assert self._sampler is not None
+        found, is_over = self._sampler.hear()
         for event in found:
             self._history.emit(**event)
         if is_over:
-            self._hearing.forget(self.sampler.fd)
+            self._hearing.forget(self._sampler.fd)
             self._history.emit("warning", code="devices/sampler-gone", facts={})
 
     def _on_nursery(self) -> None:
@@ -191,8 +200,7 @@ class Supervisor:
         attempt.is_whole = True
         self._history.emit("attempt_started", **facts)
         self._hearing.begin(attempt)
-        if self.sampler is not None:
-            self.sampler.watch([rank.pid for rank in attempt.ranks])
+        self._sample(attempt)
         if self._stop is not None and self._stop.is_now:
             attempt.signal(signal.SIGKILL)
         elif self._stop is not None:
