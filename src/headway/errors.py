@@ -35,7 +35,8 @@ class HeadwayError(Exception):
 
     def corrections(self) -> dict[str, str]:
         """Return what to type for each wrong word of the command line, where that is known and puts all right."""
-        return {}
+        found = self.facts.get("swap")
+        return dict(found) if isinstance(found, dict) else {}
 
     def __str__(self) -> str:
         parts = [f"{self.text()} [{self.code}]", self.hint()]
@@ -76,6 +77,11 @@ class CheckpointError(HeadwayError):
     """A checkpoint cannot be read, written or trusted."""
 
     exit_code = 5
+
+    def __init__(self, code: str, /, **facts: object) -> None:
+        # A path inside a run names the run, so that what to type about it is known.
+        run, inside, _ = str(facts.get("path", "")).partition("/checkpoints")
+        super().__init__(code, **{**({"run": run} if inside else {}), **facts})
 
 
 class StoppedForGood(HeadwayError):  # noqa: N818 - an end, not a fault of the program

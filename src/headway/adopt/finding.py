@@ -27,8 +27,11 @@ class Finding:
         return say(self.code, **self.facts)
 
     def hint(self) -> str:
-        """Return what to do about it, or an empty text."""
-        return hint(self.code, **self.facts)
+        """Return what to do about it, or an empty text: a pasted line has no file that a command could name."""
+        try:
+            return hint(self.code, **self.facts)
+        except KeyError:
+            return ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the plain form."""

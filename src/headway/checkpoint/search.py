@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -94,7 +93,7 @@ def refuse_lost(found: Found, root: Path, history: Iterable[Mapping[str, Any]]) 
     """
     if found.path is not None:
         return
-    run = shlex.quote(str(root.parent))
+    run = str(root.parent)
     step, is_told = None, False
     for event in history:
         if event.get("kind") == "run_resumed" and event.get("from_scratch"):

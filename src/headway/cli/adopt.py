@@ -28,6 +28,7 @@ from headway.cli.options import JSON
 from headway.config.files import read_file
 from headway.errors import UsageError
 from headway.messages import say
+from headway.ui.retype import retype
 from headway.ui.terminal.adopt import meaning_lines
 
 _LINE = {"ignore_unknown_options": True, "allow_interspersed_args": False, "help_option_names": ["-h", "--help"]}
@@ -66,6 +67,8 @@ def adopt(
     else:
         meaning = understand(text)
         findings = check(meaning, torch=version)
+    if source not in ("-", "line"):
+        findings = [replace(one, facts={**one.facts, "path": source}) for one in findings]
     if not meaning.launches and not findings:
         raise UsageError("adopt/nothing-found", source=source)
     clean = ""
@@ -106,7 +109,7 @@ def _read_rest(rest: Sequence[str], wanted: _Wanted) -> _Wanted:
         name, sign, value = word.partition("=")
         if name in ("--to", "--torch"):
             if not sign and not words:
-                raise UsageError("cli/option-needs-value", option=name, command="headway adopt")
+                raise UsageError("cli/option-needs-value", option=name, command="headway adopt", again="")
             value = value if sign else words.pop(0)
             wanted = replace(wanted, to=value) if name == "--to" else replace(wanted, torch=value)
         elif word == "--json":
@@ -116,7 +119,7 @@ def _read_rest(rest: Sequence[str], wanted: _Wanted) -> _Wanted:
         elif word == "--yes":
             wanted = replace(wanted, is_sure=True)
         else:
-            raise UsageError("cli/extra-words", command="headway adopt", words=word)
+            raise UsageError("cli/extra-words", command="headway adopt", words=word, again=retype(drop=[word]))
     return wanted
 
 

@@ -221,15 +221,16 @@ def _tell_bug(error: Exception) -> int:
 def _check_option(name: str, value: str | None, known: Sequence[str]) -> None:
     """Refuse what the two options that may stand anywhere do not know."""
     if value == "":
-        raise UsageError("cli/option-needs-value", option=name, command="headway")
+        raise UsageError("cli/option-needs-value", option=name, command="headway", again="")
     if value is not None and value not in known:
-        raise UsageError("cli/not-a-choice", name=name, value=value, choices=", ".join(known), near=known[0])
+        again = retype(swap={f"{name}={value}": f"{name}={known[0]}", value: known[0]})
+        raise UsageError("cli/not-a-choice", name=name, value=value, choices=", ".join(known), again=again)
 
 
 def _fail(error: HeadwayError) -> int:
     """Print one error and what to do about it; return its exit code."""
     try:
-        advice = paste_ready(error.hint()) or _correct(error)
+        advice = "\n".join(filter(None, [paste_ready(error.hint()), _correct(error)]))
         text = say("cli/error", text=paste_ready(error.text()), code=error.code)
         lines = [text, say("cli/hint", text=advice) if advice else ""]
     except OSError:  # no descriptor left to read the texts with

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from headway.cli.bilingual import command, option
-from headway.errors import UsageError
+from headway.cli.refusals import refuse_words
 from headway.guide import make_project, plan_project
 from headway.messages import say
 from headway.task import make_recipe, plan_recipe
@@ -30,7 +30,7 @@ def new(context: click.Context, recipe: str | None, folder: Path | None, name: s
         paths = list(plan_project(recipe, folder)) if dry_run else make_project(recipe, folder)
         done = say("cli/new-made", folder=folder, recipe=recipe)
     elif folder is not None:
-        raise UsageError("cli/extra-words", words=str(folder), command=context.command_path)
+        raise refuse_words(context, [str(folder)])
     else:
         place = Path(str(recipe))
         paths = list(plan_recipe(name, place)) if dry_run else make_recipe(name, place)

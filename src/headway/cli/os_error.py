@@ -42,8 +42,16 @@ def refuse_os_error(error: OSError) -> HeadwayError | None:
     if error.errno in _OF_THE_MACHINE:
         return CheckError(_OF_THE_MACHINE[error.errno], path=path or "n/a")
     if error.errno in _REASONS and path is not None:
-        return UsageError(_REASONS[error.errno], path=path)
+        return UsageError(_REASONS[error.errno], path=path, folder=find_folder(path))
     return None
+
+
+def find_folder(path: str) -> str:
+    """Return the nearest folder above a path that exists."""
+    folder = os.path.dirname(path)
+    while folder and not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    return folder or "."
 
 
 def _is_homeless() -> bool:

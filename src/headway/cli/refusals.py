@@ -8,7 +8,9 @@ from typing import Any
 
 import click
 
+from headway.cli.os_error import find_folder
 from headway.errors import UsageError
+from headway.ui.retype import given_words, retype
 
 __all__ = ["refuse", "refuse_command", "refuse_value", "refuse_words"]
 
@@ -23,7 +25,7 @@ def refuse(error: click.ClickException) -> UsageError:
         return _missing(error.param, command)
     if isinstance(error, click.BadOptionUsage):
         code = "cli/option-is-flag" if _is_flag(error.option_name, context) else "cli/option-needs-value"
-        return UsageError(code, option=error.option_name, command=command)
+        return UsageError(code, option=error.option_name, command=command, again=_bare(error.option_name))
     return UsageError("cli/not-understood", text=error.format_message(), command=command)
 
 
@@ -32,13 +34,13 @@ def refuse_command(context: click.Context, given: str, known: Sequence[str]) -> 
     path = context.command_path
     near = _nearest(given, known)
     if near is None:
-        return UsageError("cli/no-command", given=given, path=path)
-    return UsageError("cli/no-command-near", given=given, path=path, near=near)
+        return UsageError("cli/no-command", given=given, path=path, command=path)
+    return UsageError("cli/no-command-near", given=given, path=path, near=near, again=retype(swap={given: near}))
 
 
 def refuse_words(context: click.Context, words: Sequence[str]) -> UsageError:
     """Return the error for words that nothing asks for."""
-    return UsageError("cli/extra-words", words=" ".join(words), command=context.command_path)
+    return UsageError("cli/extra-words", words=" ".join(words), command=context.command_path, again=retype(drop=words))
 
 
 def refuse_value(param: click.Parameter, name: str, value: Any) -> UsageError:
@@ -47,7 +49,13 @@ def refuse_value(param: click.Parameter, name: str, value: Any) -> UsageError:
     if isinstance(kind, click.Choice):
         choices = [str(choice) for choice in kind.choices]
         near = _nearest(str(value), choices) or choices[0]
-        return UsageError("cli/not-a-choice", name=name, value=value, choices=", ".join(choices), near=near)
+        return UsageError(
+            "cli/not-a-choice",
+            name=name,
+            value=value,
+            choices=", ".join(choices),
+            again=_swap_value(name, str(value), near),
+        )
     if isinstance(kind, click.Path):
         return _bad_path(name, str(value))
     code = "cli/not-an-integer" if kind.name.startswith("integer") else "cli/not-a-number"
@@ -58,7 +66,7 @@ def _bad_path(name: str, path: str) -> UsageError:
     code = (
         "cli/path-is-folder" if os.path.isdir(path) else "cli/path-is-file" if os.path.exists(path) else "cli/no-path"
     )
-    return UsageError(code, name=name, path=path)
+    return UsageError(code, name=name, path=path, folder=find_folder(path))
 
 
 def _bounds(kind: Any) -> str:
@@ -84,7 +92,24 @@ def _no_option(error: click.NoSuchOption, context: click.Context | None, command
     near = _nearest(error.option_name, known)
     if near is None:
         return UsageError("cli/no-option", option=error.option_name, command=command)
-    return UsageError("cli/no-option-near", option=error.option_name, command=command, near=near)
+    again = retype(swap={given: given.replace(error.option_name, near, 1) for given in [_typed(error.option_name)]})
+    return UsageError("cli/no-option-near", option=error.option_name, command=command, near=near, again=again)
+
+
+def _typed(option: str) -> str:
+    """Return the word of the command line that gives an option: `--jsn` or `--jsn=1`."""
+    return next((word for word in given_words() if word.partition("=")[0] == option), option)
+
+
+def _bare(option: str) -> str:
+    """Return the command line with an option that takes no value, and without the value."""
+    return retype(swap={_typed(option): option})
+
+
+def _swap_value(name: str, value: str, near: str) -> str:
+    """Return the command line with another value of an option or argument."""
+    joined = f"{name}={value}"
+    return retype(swap={joined: f"{name}={near}"} if joined in given_words() else {value: near})
 
 
 def _is_flag(name: str, context: click.Context | None) -> bool:

@@ -35,7 +35,7 @@ def trust(path: Path | None, forget: bool, dry_run: bool, as_json: bool) -> None
         return
     real = Path(os.path.realpath(path))
     if not forget and not real.exists():
-        raise UsageError("cli/path-missing", path=path)
+        raise UsageError("cli/path-missing", path=path, folder=real.parent)
     is_known = real in read_trusted()
     if forget and not is_known:
         raise UsageError("cli/not-trusted", path=real)

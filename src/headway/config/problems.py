@@ -100,9 +100,14 @@ class ConfigErrors(ConfigError):  # noqa: N818 - many of them
 
     def corrections(self) -> dict[str, str]:
         """Return what to type for each wrong word of the command line, where that puts everything right."""
-        found = {one.place.word: str(one.facts.get("typed", "")) for one in self.problems if one.place.word}
-        is_all = len(found) == len(self.problems) + self.num_untold
-        return found if is_all and all(_CAN_TYPE.fullmatch(typed) for typed in found.values()) else {}
+        found: dict[str, str] = {}
+        for one in self.problems:
+            typed, swap = str(one.facts.get("typed", "")), one.facts.get("swap")
+            if isinstance(swap, dict):
+                found |= swap
+            elif one.place.word and _CAN_TYPE.fullmatch(typed):
+                found[one.place.word] = typed
+        return found if len(found) == len(self.problems) + self.num_untold else {}
 
 
 class Problems:

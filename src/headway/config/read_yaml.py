@@ -89,7 +89,8 @@ def _stop_at_mark(error: MarkedYAMLError, builder: TreeBuilder) -> NoReturn:
     code = next((code for sign, code in _CODES if sign in words), "config/yaml-syntax")
     if code == "config/yaml-open-quote" and "end of stream" not in words and "document separator" not in words:
         code = "config/yaml-syntax"
-    builder.problems.stop(builder.place(*spot), code, why=(error.problem or error.context or "").strip())
+    place = builder.place(*spot)
+    builder.problems.stop(place, code, path=place.source, why=(error.problem or error.context or "").strip())
 
 
 class _Composer:

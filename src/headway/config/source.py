@@ -42,9 +42,9 @@ def read_text(path: Path, problems: Problems) -> str:
     except FileNotFoundError:
         _stop_missing(path, place, problems)
     except OSError as error:
-        problems.stop(place, "config/unreadable", why=error.strerror or type(error).__name__)
+        problems.stop(place, "config/unreadable", path=place.source, why=error.strerror or type(error).__name__)
     except ValueError:  # a NUL inside the path
-        problems.stop(place, "config/unreadable", why=os.strerror(22))
+        problems.stop(place, "config/unreadable", path=place.source, why=os.strerror(22))
     for mark, name in _FOREIGN:
         if content.startswith(mark):
             problems.stop(place, "config/encoding", encoding=name, path=path)
@@ -60,7 +60,7 @@ def _read_bytes(path: Path, place: Place, problems: Problems) -> bytes:
         _check_kind(os.fstat(handle), path, place, problems)
         content: bytes | None = file.read(MAX_BYTES + 1)
     if content is None:  # `/proc/kmsg` has no end, and nothing to say just now
-        problems.stop(place, "config/unreadable", why=os.strerror(errno.EINVAL))
+        problems.stop(place, "config/unreadable", path=place.source, why=os.strerror(errno.EINVAL))
     if len(content) > MAX_BYTES:
         problems.stop(place, "config/too-large", have=f"> {count(MAX_BYTES)} B", limit=f"{count(MAX_BYTES)} B")
     return content
@@ -87,7 +87,7 @@ def _stop_missing(path: Path, place: Place, problems: Problems) -> NoReturn:
     nearest = difflib.get_close_matches(path.name[:80], names, n=1, cutoff=0.5)
     if nearest:
         problems.stop(place, "config/no-file-but", nearest=path.parent / nearest[0])
-    problems.stop(place, "config/no-file")
+    problems.stop(place, "config/no-file", path=path)
 
 
 def _decode(content: bytes, place: Place, problems: Problems) -> str:

@@ -185,7 +185,8 @@ def parse_wanted(text: str) -> tuple[int, GpuModel]:
     if not models:
         aliases = [alias for model in gpu_models() for alias in model.aliases]
         near = get_close_matches(key, aliases, n=3, cutoff=0.4) or ["h100", "a100", "4090"]
-        raise UsageError("machine/on-unknown", given=text, near=", ".join(f"{max(count, 1)}x{one}" for one in near))
+        nearest = [f"{max(count, 1)}x{one}" for one in near]
+        raise UsageError("machine/on-unknown", given=text, near=", ".join(nearest), first=nearest[0])
     if count < 1:
         raise UsageError("machine/on-none", given=text)
     if stated is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import re
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Literal
@@ -17,6 +18,7 @@ from typing import Literal
 from headway.messages.spoken import fill, speak
 
 __all__ = [
+    "COMMANDS",
     "LANGUAGES",
     "Language",
     "Text",
@@ -45,6 +47,10 @@ class Text:
     en_hint: str = ""
     zh_hint: str = ""
 
+
+COMMANDS = frozenset({"again", "choices", "command", "fix", "line", "names", "one", "pids", "text", "typed"})
+"""Facts that are commands or parts of one."""
+_PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 
 _current: list[Language] = ["en"]
 _is_chosen = [False]
@@ -104,7 +110,19 @@ def say(code: str, lang: Language | None = None, /, **facts: object) -> str:
 
 
 def hint(code: str, lang: Language | None = None, /, **facts: object) -> str:
-    """Return what to do about a code, or an empty text."""
+    """Return what to do about a code, or an empty text.
+
+    A line indented by two spaces is to be typed, so what is filled in there is quoted for the shell; only facts that
+    are commands, or parts of one, go in as they are. Where no run is given, a command takes the newest one.
+    """
     text = find_text(code)
     lang = lang or language()
-    return fill(text.zh_hint if lang == "zh" else text.en_hint, facts, lang)
+    lines = (text.zh_hint if lang == "zh" else text.en_hint).splitlines()
+    typed = {"run": "", **{name: fact if name in COMMANDS else _quote(fact) for name, fact in facts.items()}}
+    read = {"run": "", **facts}
+    return "\n".join(fill(line, typed if line.startswith("  ") else read, lang).rstrip() for line in lines)
+
+
+def _quote(fact: object) -> str:
+    text = str(fact)
+    return text if not text or _PLAIN.fullmatch(text) else "'" + text.replace("'", "'\"'\"'") + "'"

@@ -41,8 +41,13 @@ WHAT 是文件（shell 脚本、批处理脚本、Markdown 指南）、一条启
     "adopt/nothing-given": Text(
         en="nothing to read",
         zh="没有可读的内容",
-        en_hint='type: headway adopt train.sh, or headway adopt "torchrun …"',
-        zh_hint='例如：headway adopt train.sh，或 headway adopt "torchrun …"',
+        en_hint=(
+            "give the script, or the line that starts the training in quotes:\n"
+            "  headway adopt 'torchrun --nproc_per_node=2 train.py'"
+        ),
+        zh_hint=(
+            "给出启动脚本，或用引号给出启动训练的那条命令：\n  headway adopt 'torchrun --nproc_per_node=2 train.py'"
+        ),
     ),
     "adopt/nothing-found": Text(
         en="{source} starts no known program and sets no variable",
@@ -59,14 +64,14 @@ WHAT 是文件（shell 脚本、批处理脚本、Markdown 指南）、一条启
     "adopt/cannot-write": Text(
         en="cannot write {path}: {why:said}",
         zh="无法写入 {path}：{why:said}",
-        en_hint="choose another file: --to FILE",
-        zh_hint="换一个文件：--to FILE",
+        en_hint=("write it to another place:\n  --to ~/launch.yaml"),
+        zh_hint=("换一个位置：\n  --to ~/launch.yaml"),
     ),
     "adopt/exists": Text(
         en="{path} already exists",
         zh="{path} 已存在",
-        en_hint="add --yes to replace it, or choose another file",
-        zh_hint="加 --yes 覆盖，或换一个文件名",
+        en_hint=("replace it, or choose another file name with --to:\n  --yes"),
+        zh_hint=("覆盖它，或用 --to 换一个文件名：\n  --yes"),
     ),
     # the reading
     "adopt/read-launch": Text(en="launch, line {line}: {launcher} {entry}", zh="第 {line} 行启动：{launcher} {entry}"),
@@ -137,8 +142,8 @@ WHAT 是文件（shell 脚本、批处理脚本、Markdown 指南）、一条启
     "adopt/slip-crlf": Text(
         en="the lines end as on Windows (CRLF), which breaks every continued line in bash",
         zh="文件使用 Windows 换行（CRLF），bash 中所有续行都会失效",
-        en_hint="convert it: sed -i 's/\\r$//' FILE",
-        zh_hint="转换：sed -i 's/\\r$//' FILE",
+        en_hint=("convert it:\n  sed -i 's/\\r$//' {path}"),
+        zh_hint=("转换换行符：\n  sed -i 's/\\r$//' {path}"),
     ),
     "adopt/slip-typographic": Text(
         en="curly quotes, which bash treats as ordinary characters", zh="使用了弯引号，bash 会把它们当作普通字符"
@@ -254,14 +259,14 @@ WHAT 是文件（shell 脚本、批处理脚本、Markdown 指南）、一条启
     "adopt/env-world-size-lost": Text(
         en="{name} is {said}, but {ranks} ranks are started and the launcher overwrites the value",
         zh="{name} 设为 {said}，实际启动 {ranks} 个 rank，而且启动器会覆盖这个值",
-        en_hint="remove it; for {said} ranks: --nproc-per-node={said}",
-        zh_hint="删除它；要 {said} 个 rank：--nproc-per-node={said}",
+        en_hint="remove it; for {said} ranks write `--nproc-per-node={said}`",
+        zh_hint="删掉它；要 {said} 个 rank，写 `--nproc-per-node={said}`",
     ),
     "adopt/env-world-size": Text(
         en="{name} is {said}, but {ranks} ranks are started: they wait for each other forever",
         zh="{name} 设为 {said}，实际启动 {ranks} 个 rank：它们会一直互相等待",
-        en_hint="let a launcher set it: torchrun --nproc-per-node={said}",
-        zh_hint="交给启动器设置：torchrun --nproc-per-node={said}",
+        en_hint="remove it and let a launcher set it, with the option `--nproc-per-node={said}` of torchrun",
+        zh_hint="删掉它，交给启动器设置：torchrun 的选项 `--nproc-per-node={said}`",
     ),
     "adopt/env-rank-not-node-rank": Text(
         en="{name} is not read here; the variable for the node's number is NODE_RANK",
@@ -272,8 +277,8 @@ WHAT 是文件（shell 脚本、批处理脚本、Markdown 指南）、一条启
     "adopt/env-one-rank-for-all": Text(
         en="{name}={value} is exported once for {count} processes, but each process needs its own value",
         zh="{name}={value} 只导出一次，却给 {count} 个进程共用；每个进程都要有自己的值",
-        en_hint="start them with one line: torchrun --nproc-per-node=N",
-        zh_hint="用一条命令启动：torchrun --nproc-per-node=N",
+        en_hint="start all of them by one torchrun line with `--nproc-per-node`",
+        zh_hint="用一条 torchrun 命令启动全部进程，加上 `--nproc-per-node`",
     ),
     "adopt/env-device-and-local-rank": Text(
         en="{name}={device} leaves one device, with number 0: a LOCAL_RANK other than 0 asks for a device that does "
@@ -376,8 +381,11 @@ WHAT 是文件（shell 脚本、批处理脚本、Markdown 指南）、一条启
     "adopt/no-rendezvous": Text(
         en="{nodes} nodes are requested, but no rendezvous address is given",
         zh="要求 {nodes} 个节点，但没有给出汇合地址",
-        en_hint="add --rdzv-backend=c10d --rdzv-endpoint=HOST:29500 on every node",
-        zh_hint="在每个节点加上 --rdzv-backend=c10d --rdzv-endpoint=HOST:29500",
+        en_hint=(
+            "add on every node, with the name of the first node for HOST: `--rdzv-backend=c10d "
+            "--rdzv-endpoint=HOST:29500`"
+        ),
+        zh_hint="在每个节点加上（HOST 换成第一个节点的名称）：`--rdzv-backend=c10d --rdzv-endpoint=HOST:29500`",
     ),
     "adopt/standalone-nodes": Text(
         en="--standalone means one node, but {nodes} are requested",
@@ -408,9 +416,10 @@ WHAT 是文件（shell 脚本、批处理脚本、Markdown 指南）、一条启
         en="DataParallel drives all GPUs from one process: it is slow, GPU 0 fills up first, and PyTorch advises "
         "against it",
         zh="DataParallel 用一个进程驱动所有 GPU：速度慢、GPU 0 先占满，PyTorch 官方不推荐",
-        en_hint="use one process per GPU (torchrun); the total batch keeps its meaning when each process takes its "
-        "share",
-        zh_hint="每张 GPU 一个进程（torchrun）；各进程平分，总批大小的含义不变",
+        en_hint=(
+            "use one process per GPU (torchrun); the total batch keeps its meaning when each process takes its share"
+        ),
+        zh_hint="每张 GPU 一个进程（torchrun）；各进程分担总批大小，其含义不变",
     ),
     "adopt/guide-batch-not-divisible": Text(
         en="a batch of {total:,} tokens is not a multiple of {each:,} × {length:,} × {ranks} = {product:,}",
@@ -490,8 +499,8 @@ WHAT 是文件（shell 脚本、批处理脚本、Markdown 指南）、一条启
     "adopt/guide-conda": Text(
         en="the guide requires an environment named {name}, but does not say what must be installed in it",
         zh="只按名字要求环境 {name}，没有说明里面需要什么",
-        en_hint="check what is installed: headway check",
-        zh_hint="检查已安装的内容：headway check",
+        en_hint=("see what is installed:\n  headway check"),
+        zh_hint=("查看已安装的内容：\n  headway check"),
     ),
     "adopt/guide-episode": Text(
         en="{rounds} rounds of {steps} actions make {total} steps, but an episode ends after {limit}",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from headway.messages import Text
 
 _USE_OLDER_EN = (
-    "run headway ckpt verify to see which checkpoints are intact; resume uses the newest intact one automatically"
+    "resume takes the newest intact checkpoint by itself; see which are intact:\n  headway ckpt verify {run}"
 )
-_USE_OLDER_ZH = "运行 headway ckpt verify 查看哪些检查点完好；继续训练时会自动选用其中最新的一个"
+_USE_OLDER_ZH = "继续训练时会自动选用最新的完好检查点；查看哪些完好：\n  headway ckpt verify {run}"
 _OWN_EN = "this is a bug in the training code or in headway; no file was damaged"
 _OWN_ZH = "这是训练代码或 headway 自身的错误；没有文件受损"
 
@@ -155,83 +155,100 @@ TEXTS: dict[str, Text] = {
     "checkpoint/none-resumable": Text(
         en="none of the {num} checkpoints in {path} passes verification; the newest, {newest}: {why:said}",
         zh="{path} 中的 {num} 个检查点均未通过校验；最新的 {newest}：{why:said}",
-        en_hint="training does not restart from step 0 by itself\n"
-        "headway ckpt verify {run}  # shows what is wrong with each; repair the disk or restore a copy, then resume\n"
-        "headway resume {run} --from-scratch  # discards what was trained and starts at step 0",
+        en_hint=(
+            "training does not start again from step 0 by itself; look at what is wrong with each, repair the "
+            "disk or restore a copy, and resume, or give up what was trained:\n"
+            "  headway ckpt verify {run}\n"
+            "  headway resume {run} --from-scratch  # begins at step 0"
+        ),
         zh_hint=(
-            "不会自动从第 0 步重新训练\n"
-            "headway ckpt verify {run}  # 查看每个检查点的问题；修复磁盘或恢复备份后再继续训练\n"
-            "headway resume {run} --from-scratch  # 放弃已训练的结果，从第 0 步开始"
+            "不会自动从第 0 步重新训练；先查看每个检查点的问题，修复磁盘或恢复备份后继续训练，"
+            "或放弃已训练的结果：\n"
+            "  headway ckpt verify {run}\n"
+            "  headway resume {run} --from-scratch  # 从第 0 步开始"
         ),
     ),
     "checkpoint/all-gone": Text(
         en="the run saved step {step}, but {path} contains no checkpoint",
         zh="该训练保存过第 {step} 步，但 {path} 中没有检查点",
-        en_hint="training does not restart from step 0 by itself; is the disk mounted?\n"
-        "headway resume {run} --from-scratch  # starts at step 0",
-        zh_hint="不会自动从第 0 步重新训练；磁盘是否已挂载？\nheadway resume {run} --from-scratch  # 从第 0 步开始",
+        en_hint=(
+            "training does not start again from step 0 by itself; check that the disk is mounted, or begin at "
+            "step 0:\n"
+            "  headway resume {run} --from-scratch"
+        ),
+        zh_hint=(
+            "不会自动从第 0 步重新训练；检查磁盘是否已挂载，或从第 0 步开始：\n  headway resume {run} --from-scratch"
+        ),
     ),
     # a checkpoint that does not fit the run
     "checkpoint/tensor-missing": Text(
         en="{path} has no tensor {name} ({num} such names); the nearest is {near}",
         zh="{path} 中没有张量 {name}（此类名称共 {num} 个）；最接近的是 {near}",
-        en_hint="resume with the config the checkpoint was saved with: headway resume RUN",
-        zh_hint="用保存该检查点时的配置继续训练：headway resume RUN",
+        en_hint=("resume with the config that the checkpoint was made with:\n  headway resume {run}"),
+        zh_hint=("用生成该检查点时的配置继续训练：\n  headway resume {run}"),
     ),
     "checkpoint/tensor-extra": Text(
         en="{path} contains tensor {name}, which this run does not use ({num} such names); the nearest is {near}",
         zh="{path} 含有本次训练不使用的张量 {name}（此类名称共 {num} 个）；最接近的是 {near}",
-        en_hint="resume with the config the checkpoint was saved with: headway resume RUN",
-        zh_hint="用保存该检查点时的配置继续训练：headway resume RUN",
+        en_hint=("resume with the config that the checkpoint was made with:\n  headway resume {run}"),
+        zh_hint=("用生成该检查点时的配置继续训练：\n  headway resume {run}"),
     ),
     "checkpoint/tensor-shape": Text(
         en="tensor {name} has shape {have} in {path}, but {want} in this run",
         zh="张量 {name} 在 {path} 中的形状为 {have}，在本次训练中为 {want}",
-        en_hint="resume with the config the checkpoint was saved with: headway resume RUN",
-        zh_hint="用保存该检查点时的配置继续训练：headway resume RUN",
+        en_hint=("resume with the config that the checkpoint was made with:\n  headway resume {run}"),
+        zh_hint=("用生成该检查点时的配置继续训练：\n  headway resume {run}"),
     ),
     "checkpoint/tensor-dtype": Text(
         en="tensor {name} has type {have} in {path}, but {want} in this run",
         zh="张量 {name} 在 {path} 中的类型为 {have}，在本次训练中为 {want}",
-        en_hint="resume with the train.precision the checkpoint was saved with",
-        zh_hint="用保存该检查点时的 train.precision 继续训练",
+        en_hint=("resume with the train.precision that the checkpoint was made with:\n  headway resume {run}"),
+        zh_hint=("用生成该检查点时的 train.precision 继续训练：\n  headway resume {run}"),
     ),
     # a save that failed
     "checkpoint/disk-full": Text(
         en="not enough space for a checkpoint in {path}: {need} needed, {free} free ({why:said})",
         zh="{path} 空间不足，无法保存检查点：需要 {need}，剩余 {free}（{why:said}）",
-        en_hint="free some space, or keep fewer: headway ckpt prune RUN, save.keep_last=1",
-        zh_hint="腾出空间，或减少保留数量：headway ckpt prune RUN、save.keep_last=1",
+        en_hint=(
+            "free some space; this removes checkpoints that are not needed to resume:\n  headway ckpt prune {run}"
+        ),
+        zh_hint=("腾出空间；下面的命令删除继续训练用不到的检查点：\n  headway ckpt prune {run}"),
     ),
     "checkpoint/no-inodes": Text(
         en="no free inodes for a checkpoint in {path}: {need} needed, {free} free ({why:said})",
         zh="{path} 的 inode 已用尽，无法保存检查点：需要 {need}，剩余 {free}（{why:said}）",
-        en_hint="remove small files on that disk; df -i shows the count",
-        zh_hint="删除该磁盘上的小文件；用 df -i 查看数量",
+        en_hint=("remove small files on that disk; this shows how many there are:\n  df -i {path}"),
+        zh_hint=("删除该磁盘上的小文件；查看数量：\n  df -i {path}"),
     ),
     "checkpoint/quota": Text(
         en="quota reached while saving to {path}: {need} needed, {free} free on the disk ({why:said})",
         zh="保存到 {path} 时超出配额：需要 {need}，磁盘剩余 {free}（{why:said}）",
-        en_hint="ask for more quota, or keep fewer: headway ckpt prune RUN",
-        zh_hint="申请更多配额，或减少保留数量：headway ckpt prune RUN",
+        en_hint=(
+            "ask for a larger quota, or remove checkpoints that are not needed to resume:\n  headway ckpt prune {run}"
+        ),
+        zh_hint=("申请更大的配额，或删除继续训练用不到的检查点：\n  headway ckpt prune {run}"),
     ),
     "checkpoint/file-limit": Text(
         en="{path} would exceed the largest file size allowed: {need} needed, {free} free on the disk ({why:said})",
         zh="{path} 将超过允许的最大文件大小：需要 {need}，磁盘剩余 {free}（{why:said}）",
-        en_hint="raise the limit with ulimit -f unlimited, or use more ranks so that each shard is smaller",
-        zh_hint="用 ulimit -f unlimited 放宽限制，或使用更多 rank 以减小每个分片",
+        en_hint=(
+            "raise the limit in the shell that starts the training, or use more ranks, so that each shard is "
+            "smaller:\n"
+            "  ulimit -f unlimited"
+        ),
+        zh_hint=("在启动训练的终端里放宽限制，或使用更多 rank 以减小每个分片：\n  ulimit -f unlimited"),
     ),
     "checkpoint/read-only": Text(
         en="{path} is on a read-only file system: {need} needed, {free} free ({why:said})",
         zh="{path} 所在文件系统为只读：需要 {need}，剩余 {free}（{why:said}）",
-        en_hint="after disk errors, Linux often remounts a disk read-only; dmesg shows the reason",
-        zh_hint="磁盘出错时常被重新挂载为只读；用 dmesg 查看原因",
+        en_hint=("a disk with errors is often remounted read-only; the kernel says why:\n  dmesg | tail"),
+        zh_hint=("磁盘出错时常被重新挂载为只读；查看内核日志：\n  dmesg | tail"),
     ),
     "checkpoint/not-allowed": Text(
         en="no permission to write {path}: {need} needed, {free} free ({why:said})",
         zh="没有写入 {path} 的权限：需要 {need}，剩余 {free}（{why:said}）",
-        en_hint="check who owns the folder: ls -ld",
-        zh_hint="检查目录的所有者：ls -ld",
+        en_hint=("see who owns it:\n  ls -ld {path}"),
+        zh_hint=("查看所有者：\n  ls -ld {path}"),
     ),
     "checkpoint/write-failed": Text(
         en="cannot save to {path}: {why:said} ({need} needed, {free} free)",
@@ -287,8 +304,8 @@ TEXTS: dict[str, Text] = {
     "checkpoint/tidy-failed": Text(
         en="the checkpoint folder could not be cleaned up: {text}",
         zh="无法清理检查点目录：{text}",
-        en_hint="no checkpoint is damaged; headway ckpt prune RUN tries again",
-        zh_hint="检查点不受影响；可用 headway ckpt prune RUN 重试",
+        en_hint=("no checkpoint is damaged; try again:\n  headway ckpt prune {run}"),
+        zh_hint=("检查点不受影响；重试：\n  headway ckpt prune {run}"),
     ),
     # export
     "checkpoint/nothing-to-export": Text(
@@ -300,26 +317,26 @@ TEXTS: dict[str, Text] = {
     "checkpoint/export-exists": Text(
         en="{path} already exists and is not overwritten",
         zh="{path} 已存在，不会覆盖",
-        en_hint="choose another name with --to, or remove it first",
-        zh_hint="用 --to 指定其他名称，或先将其删除",
+        en_hint="remove it first, or give another name with --to",
+        zh_hint="先将其删除，或用 --to 指定其他名称",
     ),
     "checkpoint/export-failed": Text(
         en="cannot export to {path}: {why:said}",
         zh="无法导出到 {path}：{why:said}",
-        en_hint="choose another location with --to",
+        en_hint="choose another place with --to",
         zh_hint="用 --to 换一个位置",
     ),
     "checkpoint/export-type": Text(
         en="tensor {name} has type {kind}, but a MindSpore checkpoint supports only {known:list}",
         zh="张量 {name} 的类型为 {kind}，而 MindSpore 检查点只支持 {known:list}",
-        en_hint="type: headway ckpt export --format safetensors",
-        zh_hint="运行：headway ckpt export --format safetensors",
+        en_hint=("safetensors has this type:\n  --format safetensors"),
+        zh_hint=("safetensors 支持这种类型：\n  --format safetensors"),
     ),
     "checkpoint/export-child": Text(
         en="the process that writes {path} ended with exit code {code}: {why:said}",
         zh="写入 {path} 的进程异常结束，退出码 {code}：{why:said}",
-        en_hint="a .pt file needs torch in this environment; safetensors does not: --format safetensors",
-        zh_hint="导出 .pt 需要当前环境装有 torch；safetensors 不需要：--format safetensors",
+        en_hint=("a .pt file needs torch in this environment, safetensors does not:\n  --format safetensors"),
+        zh_hint=("导出 .pt 需要当前环境装有 torch，safetensors 不需要：\n  --format safetensors"),
     ),
     # the command
     "checkpoint/help": Text(
@@ -379,26 +396,26 @@ TEXTS: dict[str, Text] = {
     "checkpoint/none": Text(
         en="no checkpoint in {path}",
         zh="{path} 中没有检查点",
-        en_hint="set save.every=N to save one every N steps",
-        zh_hint="设置 save.every=N，每 N 步保存一次",
+        en_hint=("keep one every so many steps, for example:\n  headway train save.every=100"),
+        zh_hint=("设置每隔若干步保存一次，例如：\n  headway train save.every=100"),
     ),
     "checkpoint/none-whole": Text(
         en="none of the {num} checkpoints in {path} passes verification",
         zh="{path} 中的 {num} 个检查点均未通过校验",
-        en_hint="see what is wrong with each: headway ckpt verify",
-        zh_hint="查看每一个的问题：headway ckpt verify",
+        en_hint=("see what is wrong with each:\n  headway ckpt verify {run}"),
+        zh_hint=("查看每个检查点的问题：\n  headway ckpt verify {run}"),
     ),
     "checkpoint/no-such-step": Text(
         en="there is no checkpoint of step {step} in {path}; available: {steps:list}",
         zh="{path} 中没有第 {step} 步的检查点；现有：{steps:list}",
-        en_hint="list them: headway ckpt list",
-        zh_hint="查看列表：headway ckpt list",
+        en_hint=("see which there are:\n  headway ckpt list {run}"),
+        zh_hint=("查看已有的检查点：\n  headway ckpt list {run}"),
     ),
     "checkpoint/some-broken": Text(
         en="{num} of {total} checkpoints in {path} are corrupt",
         zh="{path} 中的 {total} 个检查点有 {num} 个已损坏",
-        en_hint="resume uses the newest intact one; headway ckpt prune removes older corrupt ones",
-        zh_hint="继续训练时会选用最新的完好检查点；headway ckpt prune 会删除较旧的损坏检查点",
+        en_hint=("resume takes the newest intact one; this removes the damaged ones:\n  headway ckpt prune {run}"),
+        zh_hint=("继续训练时会选用最新的完好检查点；下面的命令删除已损坏的：\n  headway ckpt prune {run}"),
     ),
     "checkpoint/note-best": Text(en="best", zh="最佳"),
     "checkpoint/note-suspect": Text(en="suspect", zh="可疑"),
@@ -434,8 +451,13 @@ TEXTS: dict[str, Text] = {
     "checkpoint/import-words": Text(
         en="import needs a recipe and a file, in this order",
         zh="import 需要先给出配方，再给出文件",
-        en_hint="for example: headway ckpt import nanochat weights.safetensors",
-        zh_hint="例如：headway ckpt import nanochat weights.safetensors",
+        en_hint=(
+            "give a recipe and the file with its weights; this writes such a file from a finished run:\n"
+            "  headway ckpt export --format safetensors"
+        ),
+        zh_hint=(
+            "给出配方和权重文件；下面的命令由已完成的训练导出这样的文件：\n  headway ckpt export --format safetensors"
+        ),
     ),
     "checkpoint/import-exists": Text(
         en="{path} already exists; imported weights always start a new run and never replace the state of another",
@@ -446,14 +468,16 @@ TEXTS: dict[str, Text] = {
     "checkpoint/import-absent": Text(
         en="{path} does not exist",
         zh="{path} 不存在",
-        en_hint="headway ckpt export writes such a file",
-        zh_hint="headway ckpt export 可以生成这样的文件",
+        en_hint=(
+            "check the path; this writes such a file from a finished run:\n  headway ckpt export --format safetensors"
+        ),
+        zh_hint=("检查路径；下面的命令由已完成的训练导出这样的文件：\n  headway ckpt export --format safetensors"),
     ),
     "checkpoint/import-form": Text(
         en="the extension of {path} is not one of {known:list}",
         zh="{path} 的扩展名不是 {known:list} 之一",
-        en_hint="headway ckpt export --format safetensors writes a file that can be imported",
-        zh_hint="headway ckpt export --format safetensors 生成的文件可以导入",
+        en_hint=("this writes a file that can be imported:\n  headway ckpt export --format safetensors"),
+        zh_hint=("下面的命令生成可以导入的文件：\n  headway ckpt export --format safetensors"),
     ),
     "checkpoint/import-folder": Text(
         en="{path} contains {num} weight files ({names:list}), but exactly one is needed",
@@ -464,15 +488,17 @@ TEXTS: dict[str, Text] = {
     "checkpoint/import-torch": Text(
         en="cannot read weights from {path}: {why:said}",
         zh="无法从 {path} 读取权重：{why:said}",
-        en_hint="only a plain dict of tensors is read, as headway ckpt export --format pt writes it; no code in the "
-        "file was run",
-        zh_hint="只读取由张量组成的字典，即 headway ckpt export --format pt 的输出；文件中的代码没有执行",
+        en_hint=(
+            "only a plain dict of tensors is read, as `headway ckpt export --format pt` writes it; no code in "
+            "the file was run"
+        ),
+        zh_hint="只读取由张量组成的字典，即 `headway ckpt export --format pt` 的输出；没有执行文件中的代码",
     ),
     "checkpoint/import-framework": Text(
         en="{recipe} trains with MindSpore here, but weights can be imported only for PyTorch",
         zh="{recipe} 在此使用 MindSpore 训练，而目前只支持为 PyTorch 导入权重",
-        en_hint="add task.framework=torch if the recipe supports it",
-        zh_hint="若该配方支持，可加上 task.framework=torch",
+        en_hint=("use the PyTorch side of the recipe, where it has one:\n  task.framework=torch"),
+        zh_hint=("若该配方支持，改用 PyTorch：\n  task.framework=torch"),
     ),
     "checkpoint/import-missing": Text(
         en="{path} does not contain {name} ({num} such tensors); the nearest name in it is {near}",
@@ -513,8 +539,8 @@ TEXTS: dict[str, Text] = {
     "checkpoint/run-is-live": Text(
         en="{run} is running and prunes its checkpoints itself",
         zh="{run} 正在训练，会自行清理检查点",
-        en_hint="stop it first: headway stop {run}",
-        zh_hint="先停止它：headway stop {run}",
+        en_hint=("stop it first:\n  headway stop {run}"),
+        zh_hint=("先停止它：\n  headway stop {run}"),
     ),
     "checkpoint/option-runs": Text(en="folder that contains the run directories", zh="存放训练目录的位置"),
     "checkpoint/head-step": Text(en="step", zh="步数"),

@@ -35,20 +35,20 @@ Example:
     "cli/path-missing": Text(
         en="{path}: there is no such file or folder",
         zh="{path}：文件或目录不存在",
-        en_hint="check the spelling, or create the folder first: mkdir -p {path}",
-        zh_hint="检查拼写，或先创建目录：mkdir -p {path}",
+        en_hint=("check the spelling; this shows what is there:\n  ls -l {folder}"),
+        zh_hint=("检查拼写；查看那里有什么：\n  ls -l {folder}"),
     ),
     "cli/path-a-link": Text(
         en="{path} is a symbolic link or a loop of links; headway does not write through links in a run directory",
         zh="{path} 是符号链接（或循环链接）；headway 不会通过训练目录中的链接写入",
-        en_hint="see where it points:\nls -ld {path}",
-        zh_hint="查看它指向哪里：\nls -ld {path}",
+        en_hint=("look where it leads:\n  ls -ld {path}"),
+        zh_hint=("查看它指向哪里：\n  ls -ld {path}"),
     ),
     "cli/path-no-file": Text(
         en="{path} is not a regular file",
         zh="{path} 不是普通文件",
-        en_hint="inspect it:\nls -ld {path}",
-        zh_hint="查看：\nls -ld {path}",
+        en_hint=("look at it:\n  ls -ld {path}"),
+        zh_hint=("查看它：\n  ls -ld {path}"),
     ),
     "cli/path-denied": Text(
         en="{path}: permission denied",
@@ -83,14 +83,14 @@ Example:
     "cli/disk-full": Text(
         en="the disk is full, or your disk quota is used up ({path})",
         zh="磁盘已满，或已超出配额（{path}）",
-        en_hint="free some space, see: df -h .",
-        zh_hint="腾出空间，查看：df -h .",
+        en_hint=("free some space; this shows how much there is:\n  df -h ."),
+        zh_hint=("腾出空间；查看剩余空间：\n  df -h ."),
     ),
     "cli/file-too-large": Text(
         en="{path}: the file would exceed the file size limit of this process",
         zh="{path}：文件将超过本进程允许写入的大小",
-        en_hint="show the limit:\nulimit -f",
-        zh_hint="查看该限制：\nulimit -f",
+        en_hint=("look at the limit:\n  ulimit -f"),
+        zh_hint=("查看该限制：\n  ulimit -f"),
     ),
     "cli/disk-read-only": Text(
         en="the disk is mounted read-only ({path})",
@@ -101,32 +101,36 @@ Example:
     "cli/disk-error": Text(
         en="the disk reports an error ({path})",
         zh="磁盘报告读写错误（{path}）",
-        en_hint="check the kernel log: dmesg | tail",
-        zh_hint="查看内核日志：dmesg | tail",
+        en_hint=("look at the kernel's messages:\n  dmesg | tail"),
+        zh_hint=("查看内核日志：\n  dmesg | tail"),
     ),
     "cli/too-many-files": Text(
         en="too many files are open",
         zh="打开的文件过多",
-        en_hint="raise the limit: ulimit -n 65536",
-        zh_hint="提高上限：ulimit -n 65536",
+        en_hint=("raise the limit in this shell, then type the same command again:\n  ulimit -n 65536"),
+        zh_hint=("在当前终端提高上限，然后重新运行同一条命令：\n  ulimit -n 65536"),
     ),
     "cli/no-working-directory": Text(
         en="the current folder has been deleted or moved",
         zh="当前所在的目录已被删除或移走",
-        en_hint="change to one that exists: cd ~",
-        zh_hint="换到存在的目录：cd ~",
+        en_hint=("go to one that exists:\n  cd ~"),
+        zh_hint=("换到存在的目录：\n  cd ~"),
     ),
     "cli/no-memory": Text(
         en="the memory limit of this process is too low for the command",
         zh="此进程的内存上限过低，无法完成该命令",
-        en_hint="ulimit -v unlimited; ulimit -d unlimited    # then the same command again",
-        zh_hint="ulimit -v unlimited; ulimit -d unlimited    # 然后重新运行同一条命令",
+        en_hint=(
+            "raise the limits of this shell, then type the same command again:\n"
+            "  ulimit -v unlimited\n"
+            "  ulimit -d unlimited"
+        ),
+        zh_hint=("在当前终端放宽限制，然后重新运行同一条命令：\n  ulimit -v unlimited\n  ulimit -d unlimited"),
     ),
     "cli/package-missing": Text(
         en="the Python package {package} is needed, but it is not installed (module {module})",
         zh="需要 Python 软件包 {package}，但尚未安装（模块 {module}）",
-        en_hint="{python} -m pip install {package}    # installs it",
-        zh_hint="{python} -m pip install {package}    # 安装它",
+        en_hint=("install it:\n  {python} -m pip install {package}"),
+        zh_hint=("安装它：\n  {python} -m pip install {package}"),
     ),
     "cli/bug": Text(
         en="this is a bug in headway, not in your training",
@@ -217,8 +221,8 @@ Example:
     "cli/not-trusted": Text(
         en="{path} is not on the list of trusted paths",
         zh="{path} 不在受信任的路径中",
-        en_hint="list them:\nheadway trust",
-        zh_hint="查看列表：\nheadway trust",
+        en_hint=("list them:\n  headway trust"),
+        zh_hint=("查看列表：\n  headway trust"),
     ),
     "cli/ask-trust": Text(
         en="a file names {path}, and this command would run its code; trust it from now on?",
@@ -233,8 +237,8 @@ Example:
     "cli/untrusted": Text(
         en="a file names {path}, and this command would run its code; it is not trusted yet",
         zh="文件中指定了 {path}，该命令会运行其中的代码；它尚未受信任",
-        en_hint="inspect it, then allow it once:\nheadway trust {quoted}",
-        zh_hint="确认内容无误后，允许一次即可：\nheadway trust {quoted}",
+        en_hint=("look at it, then allow it once:\n  headway trust {path}"),
+        zh_hint=("确认内容无误后，允许一次即可：\n  headway trust {path}"),
     ),
     # options that several commands have
     "cli/option-help": Text(en="show this help", zh="显示本帮助"),
@@ -268,56 +272,56 @@ Example:
     "cli/no-command": Text(
         en="{path} has no command {given}",
         zh="{path} 没有 {given} 这个命令",
-        en_hint="list the commands: {path} --help",
-        zh_hint="查看所有命令：{path} --help",
+        en_hint=("see the commands:\n  {command} --help"),
+        zh_hint=("查看所有命令：\n  {command} --help"),
     ),
     "cli/no-command-near": Text(
         en="{path} has no command {given}; the nearest is {near}",
         zh="{path} 没有 {given} 这个命令；最接近的是 {near}",
-        en_hint="type: {path} {near}",
-        zh_hint="改为：{path} {near}",
+        en_hint=("type:\n  {again}"),
+        zh_hint=("改为：\n  {again}"),
     ),
     "cli/no-option": Text(
         en="{command} has no option {option}",
         zh="{command} 没有 {option} 这个选项",
-        en_hint="list the options: {command} --help",
-        zh_hint="查看所有选项：{command} --help",
+        en_hint=("see the options:\n  {command} --help"),
+        zh_hint=("查看所有选项：\n  {command} --help"),
     ),
     "cli/no-option-near": Text(
         en="{command} has no option {option}; the nearest is {near}",
         zh="{command} 没有 {option} 这个选项；最接近的是 {near}",
-        en_hint="type: {command} {near}",
-        zh_hint="改为：{command} {near}",
+        en_hint=("type:\n  {again}"),
+        zh_hint=("改为：\n  {again}"),
     ),
     "cli/option-needs-value": Text(
         en="{option} needs a value",
         zh="{option} 后面缺少值",
-        en_hint="see which values it accepts: {command} --help",
-        zh_hint="查看可用的值：{command} --help",
+        en_hint=("see what it takes:\n  {command} --help"),
+        zh_hint=("查看可用的值：\n  {command} --help"),
     ),
     "cli/option-is-flag": Text(
         en="{option} does not take a value",
         zh="{option} 不带值",
-        en_hint="type: {command} {option}",
-        zh_hint="改为：{command} {option}",
+        en_hint=("type:\n  {again}"),
+        zh_hint=("改为：\n  {again}"),
     ),
     "cli/missing": Text(
         en="{command} needs {name}, but it is missing",
         zh="{command} 缺少 {name}",
-        en_hint="see what it means: {command} --help",
-        zh_hint="查看说明：{command} --help",
+        en_hint=("see what it is:\n  {command} --help"),
+        zh_hint=("查看说明：\n  {command} --help"),
     ),
     "cli/missing-choice": Text(
         en="{command} needs {name}: one of {choices:list}",
         zh="{command} 缺少 {name}，可选：{choices:list}",
-        en_hint="for example: {command} {first}",
-        zh_hint="例如：{command} {first}",
+        en_hint=("for example:\n  {command} {first}"),
+        zh_hint=("例如：\n  {command} {first}"),
     ),
     "cli/not-a-choice": Text(
         en="{name} is {value}, but must be one of {choices:list}",
         zh="{name} 的值是 {value}，只能是 {choices:list} 之一",
-        en_hint="type: {near}",
-        zh_hint="改为：{near}",
+        en_hint=("type:\n  {again}"),
+        zh_hint=("改为：\n  {again}"),
     ),
     "cli/not-an-integer": Text(
         en="{name} is {value}, but must be a whole number{bounds}",
@@ -334,8 +338,8 @@ Example:
     "cli/no-path": Text(
         en="{name} is {path}, which does not exist",
         zh="{name} 为 {path}，但该路径不存在",
-        en_hint="check the path: ls {path}",
-        zh_hint="检查路径：ls {path}",
+        en_hint=("look at what is there:\n  ls -l {folder}"),
+        zh_hint=("查看那里有什么：\n  ls -l {folder}"),
     ),
     "cli/path-is-folder": Text(
         en="{name} is {path}, which is a folder; a file is needed",
@@ -352,11 +356,14 @@ Example:
     "cli/extra-words": Text(
         en="{command} does not accept: {words:list}",
         zh="{command} 不接受多余的参数：{words:list}",
-        en_hint="remove it, or see the usage: {command} --help",
-        zh_hint="删掉它，或查看用法：{command} --help",
+        en_hint=("leave it out:\n  {again}"),
+        zh_hint=("去掉它：\n  {again}"),
     ),
     "cli/not-understood": Text(
-        en="{text}", zh="{text}", en_hint="see the usage: {command} --help", zh_hint="查看用法：{command} --help"
+        en="{text}",
+        zh="{text}",
+        en_hint=("see how it is used:\n  {command} --help"),
+        zh_hint=("查看用法：\n  {command} --help"),
     ),
     # train, resume
     "cli/train-help": Text(
@@ -390,8 +397,8 @@ Ctrl-C 或 SIGTERM 会保存并停止；SIGUSR1 或 SIGUSR2 只保存检查点�
     "cli/no-such-step": Text(
         en="run {run} has no checkpoint of step {step}; available: {known:list}",
         zh="训练 {run} 没有第 {step} 步的检查点；现有：{known:list}",
-        en_hint="type: headway ckpt list {run}",
-        zh_hint="运行：headway ckpt list {run}",
+        en_hint=("see which there are:\n  headway ckpt list {run}"),
+        zh_hint=("查看已有的检查点：\n  headway ckpt list {run}"),
     ),
     "cli/option-from-scratch": Text(
         en="start at step 0 although the run has saved checkpoints: only allowed when none of them passes verification",
@@ -411,8 +418,8 @@ Ctrl-C 或 SIGTERM 会保存并停止；SIGUSR1 或 SIGUSR2 只保存检查点�
     "cli/scratch-not-needed": Text(
         en="run {run} has an intact checkpoint of step {step}; --from-scratch would discard it",
         zh="训练 {run} 有完好的第 {step} 步检查点；--from-scratch 会将其放弃",
-        en_hint="headway resume {run}  # continues from step {step}\nheadway train  # starts a new run",
-        zh_hint="headway resume {run}  # 从第 {step} 步继续训练\nheadway train  # 开始新的训练",
+        en_hint=("continue from step {step}, or begin a new run with `headway train`:\n  headway resume {run}"),
+        zh_hint=("从第 {step} 步继续训练，或用 `headway train` 开始新的训练：\n  headway resume {run}"),
     ),
     "cli/resume-help": Text(
         en="""Resume a run from its newest checkpoint that passes verification.
@@ -435,15 +442,15 @@ RUN 是训练目录、训练名或名字的一部分；省略时取最新的训�
     "cli/resume-done": Text(
         en="run {run} is finished: {step} of {total} steps",
         zh="训练 {run} 已完成：{step}/{total} 步",
-        en_hint="to train longer: headway resume {run} steps={more}",
-        zh_hint="继续训练更多步：headway resume {run} steps={more}",
+        en_hint=("train longer:\n  headway resume {run} steps={more}"),
+        zh_hint=("训练更多步：\n  headway resume {run} steps={more}"),
     ),
     "cli/resume-fixed": Text(
         en="{key}={now} cannot be set on resume: run {run} started with {key}={before}, which determines its data "
         "order and weights",
         zh="继续训练时不能设置 {key}={now}：训练 {run} 开始时是 {key}={before}，数据顺序和权重由它决定",
-        en_hint="start a new run:\n{typed}",
-        zh_hint="开始新的训练：\n{typed}",
+        en_hint=("start a new run:\n  {typed}"),
+        zh_hint=("开始新的训练：\n  {typed}"),
     ),
     "cli/detached": Text(en="run {run} is training in the background", zh="训练 {run} 已转入后台"),
     "cli/next": Text(en="next: {command}", zh="下一步：{command}"),
@@ -484,14 +491,14 @@ RUN 是训练目录、训练名或名字的一部分；省略时取最新的训�
     "cli/no-best": Text(
         en="run {run} has no validation result yet, so it has no best checkpoint",
         zh="训练 {run} 还没有验证结果，因此没有最佳检查点",
-        en_hint="use --step latest",
-        zh_hint="改用 --step latest",
+        en_hint=("take the newest one:\n  --step latest"),
+        zh_hint=("改用最新的检查点：\n  --step latest"),
     ),
     "cli/step-not-understood": Text(
         en="--step {step} is not a number, `latest` or `best`",
         zh="--step {step} 既不是数字，也不是 `latest` 或 `best`",
-        en_hint="list the steps: headway ckpt list {run}",
-        zh_hint="查看已有步数：headway ckpt list {run}",
+        en_hint=("see the steps:\n  headway ckpt list {run}"),
+        zh_hint=("查看已有的步数：\n  headway ckpt list {run}"),
     ),
     "cli/child-failed": Text(
         en="the process that loads the model ended with exit code {code}",
@@ -532,8 +539,8 @@ Example:
     "cli/stop-slow": Text(
         en="run {run} has not ended after {seconds} s",
         zh="等了 {seconds} 秒，训练 {run} 仍未结束",
-        en_hint="headway watch {run}, or headway stop {run} --now",
-        zh_hint="运行 headway watch {run} 查看，或 headway stop {run} --now",
+        en_hint=("see what it is doing, or end it without saving:\n  headway watch {run}\n  headway stop {run} --now"),
+        zh_hint=("查看它在做什么，或不保存直接结束：\n  headway watch {run}\n  headway stop {run} --now"),
     ),
     # completion
     "cli/completion-help": Text(

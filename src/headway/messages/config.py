@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from headway.messages import Text
 
-_EXPLAIN_EN = "see which values it accepts: headway config explain {key}"
-_EXPLAIN_ZH = "查看可取的值：headway config explain {key}"
+_EXPLAIN_EN = "see which values it takes:\n  headway config explain {key}"
+_EXPLAIN_ZH = "查看可取的值：\n  headway config explain {key}"
 
 TEXTS: dict[str, Text] = {
     # the frame around all problems
@@ -21,8 +21,8 @@ TEXTS: dict[str, Text] = {
     "config/unknown-key": Text(
         en="unknown key {key}",
         zh="没有 {key} 这个配置项",
-        en_hint="remove it; list all keys: headway config schema",
-        zh_hint="删掉它；查看所有配置项：headway config schema",
+        en_hint=("remove it; this lists all keys:\n  headway config schema"),
+        zh_hint=("删掉它；查看所有配置项：\n  headway config schema"),
     ),
     "config/unknown-key-near": Text(
         en="unknown key {key}; the nearest is {nearest}",
@@ -62,8 +62,8 @@ TEXTS: dict[str, Text] = {
     "config/not-a-section": Text(
         en="{key} is a section, but a single value is given",
         zh="{key} 是一个配置段，这里却给了单个值",
-        en_hint="list its keys: headway config explain {key}",
-        zh_hint="查看其中的配置项：headway config explain {key}",
+        en_hint=("see its keys:\n  headway config explain {key}"),
+        zh_hint=("查看其中的配置项：\n  headway config explain {key}"),
     ),
     "config/not-a-table": Text(
         en="the top level of the file must consist of keys and values",
@@ -194,9 +194,10 @@ TEXTS: dict[str, Text] = {
     "config/secret": Text(
         en="{key} contains a secret ({kind}); configs are saved with the run and shown in reports",
         zh="{key} 里是密钥（{kind}）；配置会随训练保存并显示在报告中",
-        en_hint="remove it, create a new one if the file was shared, and pass it in the environment: export "
-        "{variable}=…",
-        zh_hint="把它删掉（文件若已共享，要更换密钥），改用环境变量：export {variable}=…",
+        en_hint=(
+            "remove it, make a new one if the file was shared, and set the environment variable {variable} in its place"
+        ),
+        zh_hint="把它删掉（文件若已共享，要更换密钥），改为设置环境变量 {variable}",
     ),
     "config/secret-in-file": Text(
         en="{key} contains a secret ({kind}); configs are saved with the run and shown in reports",
@@ -225,8 +226,8 @@ TEXTS: dict[str, Text] = {
     "config/no-file": Text(
         en="no such file",
         zh="文件不存在",
-        en_hint="create a first one: headway config show > run.yaml",
-        zh_hint="先生成一份：headway config show > run.yaml",
+        en_hint=("check the path, or write a first file:\n  headway config show > {path}"),
+        zh_hint=("检查路径，或先生成一份：\n  headway config show > {path}"),
     ),
     "config/no-file-but": Text(
         en="no such file", zh="文件不存在", en_hint="type: {nearest}", zh_hint="改为：{nearest}"
@@ -234,14 +235,14 @@ TEXTS: dict[str, Text] = {
     "config/no-folder": Text(
         en="no such file; folder {folder} does not exist or cannot be read",
         zh="文件不存在，目录 {folder} 也不存在或无法读取",
-        en_hint="check the path: ls {folder}",
-        zh_hint="检查路径：ls {folder}",
+        en_hint=("look at what is there:\n  ls -ld {folder}"),
+        zh_hint=("查看那里有什么：\n  ls -ld {folder}"),
     ),
     "config/unreadable": Text(
         en="the file cannot be read: {why:said}",
         zh="无法读取文件：{why:said}",
-        en_hint="check it: ls -l",
-        zh_hint="检查权限：ls -l",
+        en_hint=("look at its owner and permissions:\n  ls -ld {path}"),
+        zh_hint=("查看它的所有者和权限：\n  ls -ld {path}"),
     ),
     "config/is-directory": Text(
         en="this is a folder, not a config file",
@@ -277,14 +278,14 @@ TEXTS: dict[str, Text] = {
     "config/encoding": Text(
         en="the file is encoded in {encoding}, but must be UTF-8",
         zh="文件编码是 {encoding}，必须是 UTF-8",
-        en_hint="convert it: iconv -f {encoding} -t UTF-8 {path} > new && mv new {path}",
-        zh_hint="转换编码：iconv -f {encoding} -t UTF-8 {path} > new && mv new {path}",
+        en_hint=("convert it:\n  iconv -f {encoding} -t UTF-8 {path} > {path}.utf8 && mv {path}.utf8 {path}"),
+        zh_hint=("转换编码：\n  iconv -f {encoding} -t UTF-8 {path} > {path}.utf8 && mv {path}.utf8 {path}"),
     ),
     "config/not-utf8": Text(
         en="byte {byte} is not UTF-8",
         zh="字节 {byte} 不是 UTF-8",
-        en_hint="if it is GBK, convert it: iconv -f GBK -t UTF-8 {path} > new && mv new {path}",
-        zh_hint="如果文件是 GBK 编码，转换：iconv -f GBK -t UTF-8 {path} > new && mv new {path}",
+        en_hint=("convert it, if it is GBK:\n  iconv -f GBK -t UTF-8 {path} > {path}.utf8 && mv {path}.utf8 {path}"),
+        zh_hint=("如果文件是 GBK 编码，转换：\n  iconv -f GBK -t UTF-8 {path} > {path}.utf8 && mv {path}.utf8 {path}"),
     ),
     "config/nul-byte": Text(
         en="the file contains a NUL byte ({letter}), so it is not text",
@@ -301,8 +302,8 @@ TEXTS: dict[str, Text] = {
     "config/too-deep": Text(
         en="the nesting is deeper than {limit} levels",
         zh="嵌套超过 {limit} 层",
-        en_hint="a config has only a few levels; see headway config show",
-        zh_hint="配置只有几层；参见 headway config show",
+        en_hint=("keys of a config are at most a few levels deep; look at one:\n  headway config show"),
+        zh_hint=("配置项只有几层；参见：\n  headway config show"),
     ),
     "config/too-many-values": Text(
         en="there are more than {limit:,} keys and values (an alias counts each time it is used)",
@@ -326,8 +327,8 @@ TEXTS: dict[str, Text] = {
     "config/yaml-tab": Text(
         en="indentation in YAML must use spaces, but this is a tab",
         zh="YAML 缩进只能用空格，这里是制表符",
-        en_hint="replace it: expand -t 2 FILE",
-        zh_hint="替换成空格：expand -t 2 FILE",
+        en_hint=("replace tabs by spaces:\n  expand -t 2 {path} > {path}.new && mv {path}.new {path}"),
+        zh_hint=("把制表符替换成空格：\n  expand -t 2 {path} > {path}.new && mv {path}.new {path}"),
     ),
     "config/yaml-colon": Text(
         en="this line contains a second `: `",

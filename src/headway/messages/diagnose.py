@@ -8,38 +8,75 @@ TEXTS: dict[str, Text] = {
     "diagnose/device-out-of-memory": Text(
         en="the GPU ran out of memory: {text:said}",
         zh="GPU 显存不足：{text:said}",
-        en_hint="lower batch.per_device (the total batch stays the same), or set train.activation_checkpoint=true",
-        zh_hint="减小 batch.per_device（总批大小不变），或设置 train.activation_checkpoint=true",
+        en_hint=(
+            "lower batch.per_device (the total batch stays the same), or use activation checkpointing:\n"
+            "  headway resume {run} train.activation_checkpoint=true"
+        ),
+        zh_hint=(
+            "减小 batch.per_device（总批大小不变），或启用激活重计算：\n"
+            "  headway resume {run} train.activation_checkpoint=true"
+        ),
     ),
     "diagnose/host-out-of-memory": Text(
         en="the machine ran out of memory: {text:said}",
         zh="主机内存不足：{text:said}",
-        en_hint="lower batch.per_device or parallel.workers, or give the job more memory",
-        zh_hint="减小 batch.per_device 或 parallel.workers，或给作业分配更多内存",
+        en_hint=(
+            "lower batch.per_device, give the job more memory, or do without data loader workers:\n"
+            "  headway resume {run} parallel.workers=0"
+        ),
+        zh_hint=(
+            "减小 batch.per_device、给作业分配更多内存，或不使用数据加载进程：\n"
+            "  headway resume {run} parallel.workers=0"
+        ),
     ),
     "diagnose/host-oom-kill": Text(
         en="killed by the kernel because the machine ran out of memory ({signal})",
         zh="主机内存耗尽，被内核强制终止（{signal}）",
-        en_hint="lower batch.per_device or parallel.workers, or give the job more memory",
-        zh_hint="减小 batch.per_device 或 parallel.workers，或给作业分配更多内存",
+        en_hint=(
+            "lower batch.per_device, give the job more memory, or do without data loader workers:\n"
+            "  headway resume {run} parallel.workers=0"
+        ),
+        zh_hint=(
+            "减小 batch.per_device、给作业分配更多内存，或不使用数据加载进程：\n"
+            "  headway resume {run} parallel.workers=0"
+        ),
     ),
     "diagnose/shared-memory-full": Text(
         en="shared memory (/dev/shm) is full: {text:said}",
         zh="共享内存（/dev/shm）已满：{text:said}",
-        en_hint="set parallel.workers=0, or start the container with a larger --shm-size",
-        zh_hint="设置 parallel.workers=0，或用更大的 --shm-size 启动容器",
+        en_hint=(
+            "start the container with a larger --shm-size, or do without data loader workers:\n"
+            "  headway resume {run} parallel.workers=0"
+        ),
+        zh_hint=("用更大的 --shm-size 启动容器，或不使用数据加载进程：\n  headway resume {run} parallel.workers=0"),
     ),
     "diagnose/disk-full": Text(
         en="the disk is full: {text:said}",
         zh="磁盘已满：{text:said}",
-        en_hint="free some space (headway ckpt prune), then headway resume",
-        zh_hint="腾出空间（headway ckpt prune），然后运行 headway resume",
+        en_hint=(
+            "free some space, then resume; the first line removes checkpoints that are not needed:\n"
+            "  headway ckpt prune {run}\n"
+            "  headway resume {run}"
+        ),
+        zh_hint=(
+            "腾出空间后继续训练；第一条命令删除不再需要的检查点：\n  headway ckpt prune {run}\n  headway resume {run}"
+        ),
     ),
     "diagnose/process-limit": Text(
         en="a limit on files or processes was reached: {text:said}",
         zh="达到了文件数或进程数上限：{text:said}",
-        en_hint="raise it (ulimit -n 65535; ulimit -u unlimited) or lower parallel.workers",
-        zh_hint="提高上限（ulimit -n 65535; ulimit -u unlimited），或减小 parallel.workers",
+        en_hint=(
+            "raise the limits in this shell, then resume; or lower parallel.workers:\n"
+            "  ulimit -n 65535\n"
+            "  ulimit -u unlimited\n"
+            "  headway resume {run}"
+        ),
+        zh_hint=(
+            "在当前终端提高上限后继续训练；或减小 parallel.workers：\n"
+            "  ulimit -n 65535\n"
+            "  ulimit -u unlimited\n"
+            "  headway resume {run}"
+        ),
     ),
     "diagnose/port-in-use": Text(
         en="another process uses the network port: {text:said}", zh="网络端口被其他进程占用：{text:said}"
@@ -47,8 +84,8 @@ TEXTS: dict[str, Text] = {
     "diagnose/worker-died": Text(
         en="a data loader process died: {text:said}",
         zh="数据加载进程意外退出：{text:said}",
-        en_hint="run once with parallel.workers=0 to see the worker's own error",
-        zh_hint="用 parallel.workers=0 运行一次，查看它自己的报错",
+        en_hint=("load the data without workers once to see its own error:\n  headway resume {run} parallel.workers=0"),
+        zh_hint=("不使用数据加载进程运行一次，查看它自己的报错：\n  headway resume {run} parallel.workers=0"),
     ),
     "diagnose/connection-lost": Text(
         en="lost the connection to another rank: {text:said}", zh="与其他 rank 的连接中断：{text:said}"
@@ -62,8 +99,10 @@ TEXTS: dict[str, Text] = {
     "diagnose/device-error": Text(
         en="the GPU reported an error: {text:said}",
         zh="GPU 报告错误：{text:said}",
-        en_hint="look for Xid lines in nvidia-smi and dmesg; exclude this GPU with parallel.gpus",
-        zh_hint="查看 nvidia-smi 与 dmesg 中的 Xid 信息；可用 parallel.gpus 避开这张 GPU",
+        en_hint=(
+            "look for Xid lines, then leave this GPU out with parallel.gpus:\n  nvidia-smi\n  sudo dmesg | grep -i xid"
+        ),
+        zh_hint=("查看 Xid 记录，然后用 parallel.gpus 避开这张 GPU：\n  nvidia-smi\n  sudo dmesg | grep -i xid"),
     ),
     "diagnose/import-error": Text(
         en="a module could not be imported: {text:said}",
@@ -74,20 +113,25 @@ TEXTS: dict[str, Text] = {
     "diagnose/missing-file": Text(
         en="a file is missing: {text:said}",
         zh="缺少文件：{text:said}",
-        en_hint="check the paths in the task section: headway config show",
-        zh_hint="检查 task 配置段里的路径：headway config show",
+        en_hint=("check the paths in the section task:\n  headway config show {run}/config.yaml"),
+        zh_hint=("检查 task 配置段里的路径：\n  headway config show {run}/config.yaml"),
     ),
     "diagnose/python-exception": Text(
         en="{type}: {text}",
         zh="{type}：{text}",
-        en_hint="the same step would fail again, so it was not retried; fix it, then headway resume",
-        zh_hint="同一步重试仍会失败，所以没有重试；修复后运行 headway resume",
+        en_hint=(
+            "the same step would fail again, so nothing was retried; repair it, then resume:\n  headway resume {run}"
+        ),
+        zh_hint=("同一步重试仍会失败，所以没有重试；修复后继续训练：\n  headway resume {run}"),
     ),
     "diagnose/recipe-exception": Text(
         en="{type}: {text}, in the recipe's code at {file}, line {line}",
         zh="{type}：{text}，出自配方代码 {file} 第 {line} 行",
-        en_hint="the same step would fail again, so it was not retried; correct that line, then headway resume",
-        zh_hint="同一步重试仍会失败，所以没有重试；改好这一行后运行 headway resume",
+        en_hint=(
+            "the same step would fail again, so nothing was retried; correct that line, then resume:\n"
+            "  headway resume {run}"
+        ),
+        zh_hint=("同一步重试仍会失败，所以没有重试；改好这一行后继续训练：\n  headway resume {run}"),
     ),
     "diagnose/killed": Text(en="killed from outside the run ({signal})", zh="被外部强制终止（{signal}）"),
     "diagnose/crashed": Text(
@@ -100,26 +144,19 @@ TEXTS: dict[str, Text] = {
         en="the CPU refused an instruction (SIGILL) before the first step was done: the CPU or its hypervisor "
         "advertises an instruction set that it cannot execute",
         zh="第一步完成之前 CPU 拒绝执行某条指令（SIGILL）：CPU 或其虚拟机管理程序声明了某个指令集，实际却不能执行",
-        en_hint=(
-            "type: headway check --smoke   (finds the highest setting that works; later runs get it), or by hand: "
-            "export ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16   (then AVX512_CORE, then AVX2)"
-        ),
-        zh_hint=(
-            "运行：headway check --smoke   （找出可用的最高设置，之后的训练会自动采用）；或手动运行："
-            "export ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16   （仍不行就依次改用 AVX512_CORE、AVX2）"
-        ),
+        en_hint=("find the highest setting that works on this CPU; later runs use it:\n  headway check --smoke"),
+        zh_hint=("找出这台 CPU 可用的最高设置，之后的训练会自动采用：\n  headway check --smoke"),
     ),
     "diagnose/foreign-illegal-instruction": Text(
         en="the CPU refused an instruction (SIGILL) before the first step was done: the CPU or its hypervisor "
         "advertises an instruction set that it cannot execute",
         zh="第一步完成之前 CPU 拒绝执行某条指令（SIGILL）：CPU 或其虚拟机管理程序声明了某个指令集，实际却不能执行",
         en_hint=(
-            "type: export ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16   (then AVX512_CORE, then AVX2), and start it again; "
-            "`headway check --smoke` tries them all"
+            "lower the instruction set, then start it again; if that is not enough, try AVX512_CORE, then AVX2:\n"
+            "  export ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16"
         ),
         zh_hint=(
-            "运行：export ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16   （仍不行就依次改用 AVX512_CORE、AVX2），"
-            "然后重新启动；`headway check --smoke` 会逐个尝试"
+            "降低指令集后重新启动；仍不行就依次改用 AVX512_CORE、AVX2：\n  export ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16"
         ),
     ),
     "diagnose/exited": Text(
@@ -149,14 +186,14 @@ TEXTS: dict[str, Text] = {
     "diagnose/fork-failed": Text(
         en="the rank could not be started: {text:said}",
         zh="无法启动该 rank：{text:said}",
-        en_hint="raise the process limit (ulimit -u) or free memory",
-        zh_hint="提高进程数上限（ulimit -u），或释放内存",
+        en_hint=("free memory, or raise the limit on processes in this shell:\n  ulimit -u unlimited"),
+        zh_hint=("释放内存，或在当前终端提高进程数上限：\n  ulimit -u unlimited"),
     ),
     "diagnose/foreign-device-out-of-memory": Text(
         en="the GPU ran out of memory: {text:said}",
         zh="GPU 显存不足：{text:said}",
         en_hint="lower the batch size per GPU and raise gradient accumulation by the same factor",
-        zh_hint="减小每卡批大小，并按同样的倍数增加梯度累积次数",
+        zh_hint="减小每卡批大小，并按相同倍数增大梯度累积次数",
     ),
     "diagnose/foreign-host-out-of-memory": Text(
         en="the machine ran out of memory: {text:said}",
@@ -185,8 +222,12 @@ TEXTS: dict[str, Text] = {
     "diagnose/foreign-process-limit": Text(
         en="a limit on files or processes was reached: {text:said}",
         zh="达到了文件数或进程数上限：{text:said}",
-        en_hint="raise it (ulimit -n 65535; ulimit -u unlimited) or use fewer data loader workers",
-        zh_hint="提高上限（ulimit -n 65535; ulimit -u unlimited），或减少数据加载进程",
+        en_hint=(
+            "use fewer data loader workers, or raise the limits in this shell and start it again:\n"
+            "  ulimit -n 65535\n"
+            "  ulimit -u unlimited"
+        ),
+        zh_hint=("减少数据加载进程，或在当前终端提高上限后重新启动：\n  ulimit -n 65535\n  ulimit -u unlimited"),
     ),
     "diagnose/foreign-worker-died": Text(
         en="a data loader process died: {text:said}",
@@ -197,8 +238,8 @@ TEXTS: dict[str, Text] = {
     "diagnose/foreign-device-error": Text(
         en="the GPU reported an error: {text:said}",
         zh="GPU 报告错误：{text:said}",
-        en_hint="look for Xid lines in nvidia-smi and dmesg; exclude this GPU with --gpus",
-        zh_hint="查看 nvidia-smi 与 dmesg 中的 Xid 信息；可用 --gpus 避开这张 GPU",
+        en_hint=("look for Xid lines, then leave this GPU out with --gpus:\n  nvidia-smi\n  sudo dmesg | grep -i xid"),
+        zh_hint=("查看 Xid 记录，然后用 --gpus 避开这张 GPU：\n  nvidia-smi\n  sudo dmesg | grep -i xid"),
     ),
     "diagnose/foreign-import-error": Text(
         en="a module could not be imported: {text:said}",
@@ -228,14 +269,17 @@ TEXTS: dict[str, Text] = {
     "diagnose/preempted": Text(
         en="ended by SIGTERM from outside the run: it was preempted or stopped by someone",
         zh="被外部的 SIGTERM 结束：被抢占，或被人停止",
-        en_hint="start it again with --restarts 3: preemptions are counted separately",
-        zh_hint="加 --restarts 3 重新启动：抢占单独计数",
+        en_hint=("start it again with restarts; preemptions have a budget of their own:\n  --restarts 3"),
+        zh_hint=("允许重启后重新启动；抢占单独计数：\n  --restarts 3"),
     ),
     "diagnose/foreign-no-step": Text(
         en="ended with exit code 0 and created an optimizer, but never took a step",
         zh="以退出码 0 结束，创建了优化器却一步都没有训练",
-        en_hint="check the number of epochs and the size of the data; for a program that does not train: --no-training",
-        zh_hint="检查轮数与数据量；本来就不训练的程序加 --no-training",
+        en_hint=(
+            "check the number of epochs and the size of the data; if the program is not meant to train:\n"
+            "  --no-training"
+        ),
+        zh_hint=("检查轮数与数据量；本来就不训练的程序：\n  --no-training"),
     ),
     "diagnose/foreign-left-behind": Text(
         en="ended with exit code 0, but left processes behind that were idle for 30 s and were ended: {processes:list}",
@@ -247,14 +291,14 @@ TEXTS: dict[str, Text] = {
     "diagnose/hang-rank-stopped": Text(
         en="rank {rank} is paused by a signal (SIGSTOP)",
         zh="rank {rank} 被信号暂停（SIGSTOP）",
-        en_hint="kill -CONT {pid}    # resumes it",
-        zh_hint="kill -CONT {pid}    # 让它继续",
+        en_hint=("let it continue:\n  kill -CONT {pid}"),
+        zh_hint=("让它继续：\n  kill -CONT {pid}"),
     ),
     "diagnose/hang-disk-wait": Text(
         en="rank {rank} is waiting for a disk ({place})",
         zh="rank {rank} 在等待磁盘（{place}）",
-        en_hint="the usual cause is a network disk that is unreachable; check dmesg",
-        zh_hint="常见原因是网络磁盘失联；查看 dmesg",
+        en_hint=("a network disk that has gone is the usual cause; the kernel says which:\n  dmesg | tail"),
+        zh_hint=("常见原因是网络磁盘失联；查看内核日志：\n  dmesg | tail"),
     ),
     "diagnose/hang-collective-mismatch": Text(
         en="rank {rank} is in {own}, but the other ranks are in {others}",

@@ -47,8 +47,8 @@ TEXTS = {
     "engine/not-finite": Text(
         en="NaN or Inf in the {what:word} of step {step}; first on rank {rank}, samples {samples:list}",
         zh="第 {step} 步的{what:word}出现 NaN/Inf；最先出现在 rank {rank}，样本 {samples:list}",
-        en_hint="check these samples, lower lr.base, or set guard.policy=skip or guard.policy=rollback",
-        zh_hint="检查这些样本、调低 lr.base，或设置 guard.policy=skip 或 guard.policy=rollback",
+        en_hint=("look at these samples, lower lr.base, or skip such steps:\n  headway resume {run} guard.policy=skip"),
+        zh_hint=("检查这些样本、调低 lr.base，或跳过这样的步：\n  headway resume {run} guard.policy=skip"),
     ),
     "engine/not-finite-limit": Text(
         en="NaN or Inf in the {what:word} of step {step} (rank {rank}, samples {samples:list}); guard.limit={limit} "
@@ -61,8 +61,8 @@ TEXTS = {
         en="NaN or Inf in the {what:word} of step {step} (rank {rank}, samples {samples:list}), and there is no "
         "checkpoint to roll back to yet",
         zh="第 {step} 步的{what:word}出现 NaN/Inf（rank {rank}，样本 {samples:list}），而且还没有可回退的检查点",
-        en_hint="save earlier (save.every=…) or set guard.policy=skip",
-        zh_hint="更早开始保存（save.every=…），或设置 guard.policy=skip",
+        en_hint=("save earlier (save.every), or skip such steps:\n  headway resume {run} guard.policy=skip"),
+        zh_hint=("更早开始保存（save.every），或跳过这样的步：\n  headway resume {run} guard.policy=skip"),
     ),
     "engine/data-changed": Text(
         en="the training data is not the data this run started with ({before:,} samples then, {now:,} now)",
@@ -122,31 +122,31 @@ TEXTS = {
         en="writing a checkpoint took {taken} s, but a stop gives the ranks only {grace} s: the steps since the last "
         "checkpoint would be lost",
         zh="写入检查点用了 {taken} 秒，而停止时只给各 rank 留 {grace} 秒：上一个检查点之后的步可能丢失",
-        en_hint="after the next stop: headway resume {run} launch.grace_s={wanted}",
-        zh_hint="下次停止后运行：headway resume {run} launch.grace_s={wanted}",
+        en_hint=("after the next stop, give it more time:\n  headway resume {run} launch.grace_s={wanted}"),
+        zh_hint=("下次停止后，留出更多时间：\n  headway resume {run} launch.grace_s={wanted}"),
     ),
     "engine/last-save-lost": Text(
         en="the last checkpoint (step {step}) could not be written to {path}",
         zh="最后的检查点（第 {step} 步）无法写入 {path}",
-        en_hint="the reason is in the log above; fix it, then: headway resume",
-        zh_hint="原因见上面的日志；排除后运行：headway resume",
+        en_hint=("the reason is in the log above; remove it, then resume:\n  headway resume {run}"),
+        zh_hint=("原因见上面的日志；排除后继续训练：\n  headway resume {run}"),
     ),
     "engine/no-checkpoint": Text(
         en="run {run} has no checkpoint that passes verification",
         zh="训练 {run} 没有通过校验的检查点",
-        en_hint="train first: headway train",
-        zh_hint="先训练：headway train",
+        en_hint=("see how far it came, then resume it:\n  headway runs"),
+        zh_hint=("先查看它训练到哪一步，再继续训练：\n  headway runs"),
     ),
     "engine/no-such-step": Text(
         en="run {run} has no checkpoint of step {step}",
         zh="训练 {run} 没有第 {step} 步的检查点",
-        en_hint="list its checkpoints: headway ckpt list {run}",
-        zh_hint="查看已有的检查点：headway ckpt list {run}",
+        en_hint=("see which there are:\n  headway ckpt list {run}"),
+        zh_hint=("查看已有的检查点：\n  headway ckpt list {run}"),
     ),
     "engine/cannot-predict": Text(
         en="{task} does not support predict",
         zh="{task} 不支持 predict",
-        en_hint="evaluate it instead: headway eval",
-        zh_hint="改为评测：headway eval",
+        en_hint=("measure it instead:\n  headway eval"),
+        zh_hint=("改为评测：\n  headway eval"),
     ),
 }

@@ -24,8 +24,14 @@ TEXTS: dict[str, Text] = {
     "guide/half-set": Text(
         en="RANK={rank}, WORLD_SIZE={ranks}: a process started by hand needs both variables, as whole numbers",
         zh="RANK={rank}，WORLD_SIZE={ranks}：手动启动时，每个进程都要有这两个变量，且须为整数",
-        en_hint="unset both for one GPU, or let torchrun set them: torchrun --nproc_per_node=2 atlas/train.py …",
-        zh_hint="单卡训练时取消这两个变量；或交给 torchrun 设置：torchrun --nproc_per_node=2 atlas/train.py …",
+        en_hint=(
+            "unset both for one GPU, or let torchrun set them with `--nproc_per_node`:\n"
+            "  unset RANK WORLD_SIZE LOCAL_RANK"
+        ),
+        zh_hint=(
+            "单卡训练时取消这两个变量，或用 torchrun 的 `--nproc_per_node` 设置它们：\n"
+            "  unset RANK WORLD_SIZE LOCAL_RANK"
+        ),
     ),
     "guide/rank-range": Text(
         en="RANK={rank}, but with WORLD_SIZE={ranks} it must be from 0 to {last}",
@@ -37,10 +43,13 @@ TEXTS: dict[str, Text] = {
         en="two processes have RANK={rank} (pid {first} and {second}): a RANK that is exported once is the same for "
         "all of them",
         zh="有两个进程的 RANK 都是 {rank}（pid {first} 和 {second}）：只 export 一次，所有进程的 RANK 就都相同",
-        en_hint="for r in $(seq 0 {last}); do RANK=$r LOCAL_RANK=$r WORLD_SIZE={ranks} python atlas/train.py … & "
-        "done; or torchrun --nproc_per_node={ranks} atlas/train.py …",
-        zh_hint="for r in $(seq 0 {last}); do RANK=$r LOCAL_RANK=$r WORLD_SIZE={ranks} python atlas/train.py … & "
-        "done；或 torchrun --nproc_per_node={ranks} atlas/train.py …",
+        en_hint=(
+            "start them with one line, or give each its own RANK from 0 to {last}: `torchrun "
+            "--nproc_per_node={ranks}` before the script"
+        ),
+        zh_hint=(
+            "用一条命令启动：在脚本前写 `torchrun --nproc_per_node={ranks}`；或给每个进程各自的 RANK（0 到 {last}）"
+        ),
     ),
     "guide/ranks-missing": Text(
         en="WORLD_SIZE={ranks}, but only {have} processes have started, and no further one within {waited} s; "
@@ -66,8 +75,8 @@ TEXTS: dict[str, Text] = {
         en="{path} comes from run {run}, whose directory no longer exists; the file alone contains weights, not the "
         "optimizer state",
         zh="{path} 来自训练 {run}，但该目录已不存在；文件本身只有权重，没有优化器状态",
-        en_hint="restore the run directory, or start again without --resume",
-        zh_hint="恢复该训练目录，或去掉 --resume 重新开始",
+        en_hint="bring the run directory back, or start a new run without --resume",
+        zh_hint="恢复该训练目录，或去掉 --resume 开始新的训练",
     ),
     "guide/unused": Text(
         en="{num} settings of the guide have other values at the small size ({flag} uses the guide's values):",
@@ -96,7 +105,10 @@ TEXTS: dict[str, Text] = {
         zh_hint="加 --help 查看脚本的用法",
     ),
     "guide/no-value": Text(
-        en="{flag} has no value", zh="{flag} 缺少取值", en_hint="write {flag}=VALUE", zh_hint="写成 {flag}=值"
+        en="{flag} has no value",
+        zh="{flag} 缺少取值",
+        en_hint="write the value after it: {flag}=…",
+        zh_hint="在后面写上值：{flag}=…",
     ),
     "guide/no-checkpoint": Text(
         en="there is no checkpoint {path}, neither here nor among those of earlier runs; its folder contains: "
@@ -108,8 +120,8 @@ TEXTS: dict[str, Text] = {
     "guide/foreign": Text(
         en="{path} was not written by a run of this project, so the run and step to resume from are unknown",
         zh="{path} 不是由本项目的训练写出的，无法得知应从哪次训练的哪一步继续",
-        en_hint="use a checkpoint of this project, or resume a run by its name: headway runs",
-        zh_hint="改用本项目写出的检查点，或按名称继续训练：headway runs",
+        en_hint=("use a checkpoint of this project, or resume a run by its name; this lists them:\n  headway runs"),
+        zh_hint=("改用本项目写出的检查点，或按名称继续训练；查看列表：\n  headway runs"),
     ),
     "guide/found-elsewhere": Text(
         en="{path} was moved when a later run started; using {place} of run {run}",
@@ -136,8 +148,8 @@ TEXTS: dict[str, Text] = {
     "guide/no-run": Text(
         en="{out} has no run {name} to continue",
         zh="{out} 中没有可以继续的训练 {name}",
-        en_hint="omit --resume to start a new run, or list the runs: headway runs --out {out}",
-        zh_hint="去掉 --resume 开始新的训练，或列出已有的训练：headway runs --out {out}",
+        en_hint=("leave --resume out to start a new run, or list the runs:\n  headway runs --out {out}"),
+        zh_hint=("去掉 --resume 开始新的训练，或列出已有的训练：\n  headway runs --out {out}"),
     ),
     "guide/saved": Text(en="checkpoint saved: {path} (step {step})", zh="检查点已保存：{path}（第 {step} 步）"),
     "guide/not-copied": Text(en="{name} was not written: {why:said}", zh="未能写出 {name}：{why:said}"),

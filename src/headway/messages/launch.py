@@ -8,8 +8,8 @@ TEXTS: dict[str, Text] = {
     "launch/already-supervised": Text(
         en="{run} already has a supervisor: process {pid} on {host}",
         zh="{run} 已有监控进程：{host} 上的进程 {pid}",
-        en_hint="watch it with: headway watch {run}",
-        zh_hint="查看进度：headway watch {run}",
+        en_hint=("watch it:\n  headway watch {run}"),
+        zh_hint=("查看进度：\n  headway watch {run}"),
     ),
     "launch/lease-elsewhere": Text(
         en="{run} is supervised by process {pid} on {host}, which was last seen {age} s ago",
@@ -24,26 +24,26 @@ TEXTS: dict[str, Text] = {
     "launch/not-running": Text(
         en="no process on this machine supervises {run}",
         zh="本机没有进程在监控 {run}",
-        en_hint="check its state with: headway runs",
-        zh_hint="查看状态：headway runs",
+        en_hint=("see its state:\n  headway runs"),
+        zh_hint=("查看状态：\n  headway runs"),
     ),
     "launch/import-failed": Text(
         en="the interpreter of the ranks, {python}, could not import a required module: {text:said}",
         zh="rank 所用的解释器 {python} 缺少所需的模块：{text:said}",
-        en_hint="install it there with: {python} -m pip install …",
-        zh_hint="在该环境中安装：{python} -m pip install …",
+        en_hint="install what is missing in this environment: {python}",
+        zh_hint="在这个环境中安装缺少的软件包：{python}",
     ),
     "launch/no-headway": Text(
         en="headway is not installed for the interpreter of the ranks, {python} ({text:said})",
         zh="rank 所用的解释器 {python} 中没有安装 headway（{text:said}）",
-        en_hint="install it there with: {python} -m pip install headway",
-        zh_hint="在该环境中安装：{python} -m pip install headway",
+        en_hint=("install it there:\n  {python} -m pip install headway"),
+        zh_hint=("在该环境中安装：\n  {python} -m pip install headway"),
     ),
     "launch/no-progress": Text(
         en="stopped permanently: {restarts} restarts in a row did not get past step {step}",
         zh="已彻底停止：连续重启 {restarts} 次都没有超过第 {step} 步",
-        en_hint="fix the cause, then: headway resume {run}",
-        zh_hint="排除原因后运行：headway resume {run}",
+        en_hint=("remove the cause, then:\n  headway resume {run}"),
+        zh_hint=("排除原因后运行：\n  headway resume {run}"),
     ),
     "launch/failed": Text(en="training failed at step {step} on rank {rank}", zh="训练失败：rank {rank}，第 {step} 步"),
     "launch/rank-failed": Text(
@@ -55,8 +55,8 @@ TEXTS: dict[str, Text] = {
     "launch/unkillable": Text(
         en="ranks {ranks:list} did not end after SIGKILL; they hang in the kernel",
         zh="rank {ranks:list} 收到 SIGKILL 后仍未退出，卡在内核中",
-        en_hint="the usual cause is a dead network disk or a lost GPU; check dmesg",
-        zh_hint="常见原因是网络磁盘失联或 GPU 掉卡；查看 dmesg",
+        en_hint=("a dead network disk or a lost GPU is the usual cause; the kernel says which:\n  dmesg | tail"),
+        zh_hint=("常见原因是网络磁盘失联或 GPU 掉卡；查看内核日志：\n  dmesg | tail"),
     ),
     "launch/system-refused": Text(
         en="{run} cannot continue: the operating system refused an operation ({why:said})",
@@ -69,33 +69,35 @@ TEXTS: dict[str, Text] = {
     "launch/stopped": Text(
         en="{run} stopped by itself at step {step}; its state is saved",
         zh="{run} 在第 {step} 步自行停止，状态已保存",
-        en_hint="resume with: headway resume {run}",
-        zh_hint="继续训练：headway resume {run}",
+        en_hint=("continue:\n  headway resume {run}"),
+        zh_hint=("继续训练：\n  headway resume {run}"),
     ),
     "launch/interrupted": Text(
         en="stopped on request at step {step}; its state is saved",
         zh="已按要求在第 {step} 步停止，状态已保存",
-        en_hint="resume with: headway resume {run}",
-        zh_hint="继续训练：headway resume {run}",
+        en_hint=("continue:\n  headway resume {run}"),
+        zh_hint=("继续训练：\n  headway resume {run}"),
     ),
     "launch/interrupted-early": Text(
         en="stopped on request before training had started",
         zh="训练开始之前已按要求停止",
-        en_hint="start it with: headway resume {run}",
-        zh_hint="开始训练：headway resume {run}",
+        en_hint=("start it:\n  headway resume {run}"),
+        zh_hint=("开始训练：\n  headway resume {run}"),
     ),
     "launch/stopped-now": Text(
         en="stopped immediately on request, near step {step}; nothing new was saved, the previous checkpoint is kept",
         zh="已按要求立即停止（约第 {step} 步）；没有保存新的状态，之前的检查点仍在",
-        en_hint="resume from the last checkpoint with: headway resume {run}",
-        zh_hint="从上一个检查点继续：headway resume {run}",
+        en_hint=("continue from the last checkpoint:\n  headway resume {run}"),
+        zh_hint=("从上一个检查点继续训练：\n  headway resume {run}"),
     ),
     "launch/unsaved": Text(
         en="stopped near step {step} without a new checkpoint: the ranks could not save within {grace} s",
         zh="在第 {step} 步附近停止，没有新的检查点：各 rank 没能在 {grace} 秒内完成保存",
-        en_hint="resume from the last checkpoint with: headway resume {run}; a larger launch.grace_s gives more time "
-        "to save",
-        zh_hint="从上一个检查点继续：headway resume {run}；调大 launch.grace_s 可留出更多保存时间",
+        en_hint=(
+            "continue from the last checkpoint; a larger launch.grace_s gives more time to save:\n"
+            "  headway resume {run}"
+        ),
+        zh_hint=("从上一个检查点继续训练；调大 launch.grace_s 可留出更多保存时间：\n  headway resume {run}"),
     ),
     "launch/batch-reduced": Text(
         en="out of memory at {before} samples per device: continuing with {after} and gradient accumulation"
@@ -114,39 +116,53 @@ TEXTS: dict[str, Text] = {
     "launch/terminal-closed": Text(
         en="the terminal was closed; {run} continues in the background",
         zh="终端已关闭，{run} 继续在后台运行",
-        en_hint="see it with: headway watch {run}",
-        zh_hint="查看进度：headway watch {run}",
+        en_hint=("see it:\n  headway watch {run}"),
+        zh_hint=("查看进度：\n  headway watch {run}"),
     ),
     "launch/stop-elsewhere": Text(
         en="{run} is supervised by process {pid} in another container of {host}, which cannot be reached from here",
         zh="{run} 由 {host} 上另一个容器中的进程 {pid} 监控，从这里无法访问",
-        en_hint="inside that container: headway stop {run}",
-        zh_hint="在那个容器中运行：headway stop {run}",
+        en_hint=("type this inside that container:\n  headway stop {run}"),
+        zh_hint=("在那个容器中运行：\n  headway stop {run}"),
     ),
     "launch/stop-not-ours": Text(
         en="{run} is supervised by process {pid} of user {user}; other users cannot stop it",
         zh="{run} 由用户 {user} 的进程 {pid} 监控，其他用户无法停止它",
-        en_hint="sudo -u {user} headway stop {place}    # as that user",
-        zh_hint="sudo -u {user} headway stop {place}    # 以该用户的身份",
+        en_hint=("as that user:\n  sudo -u {user} headway stop {place}"),
+        zh_hint=("以该用户的身份运行：\n  sudo -u {user} headway stop {place}"),
     ),
     "launch/claims-closed": Text(
         en="the folder in which runs register the GPUs they use is not accessible: {folder} belongs to {user} and "
         "you have no permission, or it is not a folder",
         zh="用于登记 GPU 占用的目录无法使用：{folder} 属于用户 {user}，当前用户没有权限，或者它不是目录",
-        en_hint="sudo chmod 1777 {folder}    # or use another one: export HEADWAY_CLAIMS=$HOME/.cache/headway-claims",
-        zh_hint="sudo chmod 1777 {folder}    # 或改用其他目录：export HEADWAY_CLAIMS=$HOME/.cache/headway-claims",
+        en_hint=(
+            "open it, or use another folder:\n"
+            "  sudo chmod 1777 {folder}\n"
+            "  export HEADWAY_CLAIMS=$HOME/.cache/headway-claims"
+        ),
+        zh_hint=(
+            "开放权限，或改用其他目录：\n"
+            "  sudo chmod 1777 {folder}\n"
+            "  export HEADWAY_CLAIMS=$HOME/.cache/headway-claims"
+        ),
     ),
     "launch/claims-locked": Text(
         en="another process has locked the GPU registration folder for {seconds} s: {folder}",
         zh="另一个进程锁住 GPU 占用登记目录已达 {seconds} 秒：{folder}",
-        en_hint="lsof {folder}    # shows it; or use another folder: export HEADWAY_CLAIMS=$HOME/.cache/headway-claims",
-        zh_hint="lsof {folder}    # 查看是哪个进程；或改用其他目录：export HEADWAY_CLAIMS=$HOME/.cache/headway-claims",
+        en_hint=(
+            "see which process holds it, or use another folder:\n"
+            "  lsof {folder}\n"
+            "  export HEADWAY_CLAIMS=$HOME/.cache/headway-claims"
+        ),
+        zh_hint=(
+            "查看是哪个进程占用，或改用其他目录：\n  lsof {folder}\n  export HEADWAY_CLAIMS=$HOME/.cache/headway-claims"
+        ),
     ),
     "launch/other-user": Text(
         en="these processes belong to another user and cannot be signalled or ended from here: {processes:list}",
         zh="这些进程属于其他用户，这里无法向它们发信号，也无法终止它们：{processes:list}",
-        en_hint="sudo kill {pids}    # ends them",
-        zh_hint="sudo kill {pids}    # 终止它们",
+        en_hint=("end them:\n  sudo kill {pids}"),
+        zh_hint=("终止它们：\n  sudo kill {pids}"),
     ),
     "launch/signal-passed": Text(
         en="{signal} was forwarded to {num} processes that handle it; the run continues",
@@ -171,8 +187,8 @@ TEXTS: dict[str, Text] = {
     "launch/too-many-files": Text(
         en="{ranks} ranks need {need} open files, but the limit is {limit}",
         zh="{ranks} 个 rank 需要同时打开 {need} 个文件，但上限是 {limit}",
-        en_hint="ulimit -Hn {need}    # as root, or raise LimitNOFILE of the service",
-        zh_hint="ulimit -Hn {need}    # 需要 root；或调大服务的 LimitNOFILE",
+        en_hint=("as root, or raise LimitNOFILE of the service:\n  ulimit -Hn {need}"),
+        zh_hint=("需要 root 权限；或调大服务的 LimitNOFILE：\n  ulimit -Hn {need}"),
     ),
     "launch/store-open": Text(
         en="the store of rank 0 listens on port {port} of every network interface: anyone who can reach it can "

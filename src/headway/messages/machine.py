@@ -15,32 +15,32 @@ TEXTS: dict[str, Text] = {
     "machine/gpus-differ": Text(
         en="the GPUs are of different models ({list:list}); every step waits for the slowest one",
         zh="所选 GPU 型号不一（{list:list}），每一步都要等最慢的一张",
-        en_hint="use GPUs of one model: parallel.gpus={same}",
-        zh_hint="只用同一型号：parallel.gpus={same}",
+        en_hint=("use those of one kind:\n  parallel.gpus={same}"),
+        zh_hint=("只用同一型号：\n  parallel.gpus={same}"),
     ),
     "machine/gpu-busy": Text(
         en="GPU {gpu} is in use: {used} of {total}, by {holders}",
         zh="GPU {gpu} 正被占用：已用 {used}（共 {total}），占用者 {holders}",
-        en_hint="wait until it is free, or use it anyway with parallel.gpus={gpu}",
-        zh_hint="等它空闲；仍要使用时写 parallel.gpus={gpu}",
+        en_hint=("wait for it, or use it anyway:\n  parallel.gpus={gpu}"),
+        zh_hint=("等它空闲；一定要用就写：\n  parallel.gpus={gpu}"),
     ),
     "machine/gpu-lost": Text(
         en="GPU {gpu} is lost: the driver lists it but cannot communicate with it",
         zh="GPU {gpu} 已失联：驱动能列出它，但无法与它通信",
-        en_hint="look for Xid lines with `sudo dmesg | grep -i xid`, then reset the GPU or reboot",
-        zh_hint="用 `sudo dmesg | grep -i xid` 查看 Xid 记录，然后重置该 GPU 或重启机器",
+        en_hint=("look for Xid lines, then reset the GPU or reboot:\n  sudo dmesg | grep -i xid"),
+        zh_hint=("查看 Xid 记录，然后重置该 GPU 或重启机器：\n  sudo dmesg | grep -i xid"),
     ),
     "machine/gpus-hidden": Text(
         en="CUDA_VISIBLE_DEVICES='{value}' hides all {hidden} GPUs: training uses the CPU",
         zh="CUDA_VISIBLE_DEVICES='{value}' 隐藏了全部 {hidden} 张 GPU：将在 CPU 上训练",
-        en_hint="type: unset CUDA_VISIBLE_DEVICES",
-        zh_hint="运行：unset CUDA_VISIBLE_DEVICES",
+        en_hint=("show them again:\n  unset CUDA_VISIBLE_DEVICES"),
+        zh_hint=("让它们重新可见：\n  unset CUDA_VISIBLE_DEVICES"),
     ),
     "machine/gpu-driver-broken": Text(
         en="the GPU driver does not respond: {said:said}",
         zh="GPU 驱动没有正常应答：{said:said}",
-        en_hint="run nvidia-smi by hand; after a driver update the machine must be rebooted",
-        zh_hint="手动运行 nvidia-smi 看报错；驱动升级后需要重启机器",
+        en_hint=("see its own error; after a driver update the machine has to be rebooted:\n  nvidia-smi"),
+        zh_hint=("查看它自己的报错；驱动升级后需要重启机器：\n  nvidia-smi"),
     ),
     "machine/driver-too-old": Text(
         en="driver {driver} supports CUDA up to {serves}, but torch {torch} is built for CUDA {cuda}",
@@ -51,76 +51,83 @@ TEXTS: dict[str, Text] = {
     "machine/torch-missing": Text(
         en="torch is not installed for {python}{why}",
         zh="{python} 没有安装 torch{why}",
-        en_hint="install it: {python} -m pip install 'torch>=2.8'",
-        zh_hint="安装：{python} -m pip install 'torch>=2.8'",
+        en_hint=("install it:\n  {python} -m pip install 'torch>=2.8'"),
+        zh_hint=("安装：\n  {python} -m pip install 'torch>=2.8'"),
     ),
     "machine/torch-cpu-build": Text(
         en="torch {torch} is a CPU-only build, so the {gpus} GPUs of this machine are not used",
         zh="torch {torch} 是 CPU 版，本机的 {gpus} 张 GPU 用不上",
-        en_hint="a CUDA build: {python} -m pip install --force-reinstall 'torch>=2.8' from PyTorch's CUDA index",
-        zh_hint="改装 CUDA 版：用 PyTorch 的 CUDA 源运行 {python} -m pip install --force-reinstall 'torch>=2.8'",
+        en_hint=(
+            "install a build for CUDA, here for CUDA 12.8:\n"
+            "  {python} -m pip install --force-reinstall 'torch>=2.8' --index-url "
+            "https://download.pytorch.org/whl/cu128"
+        ),
+        zh_hint=(
+            "改装 CUDA 版，这里以 CUDA 12.8 为例：\n"
+            "  {python} -m pip install --force-reinstall 'torch>=2.8' --index-url "
+            "https://download.pytorch.org/whl/cu128"
+        ),
     ),
     "machine/python-broken": Text(
         en="the interpreter of the ranks, {python}, cannot be run: {why:said}",
         zh="rank 所用的解释器 {python} 无法运行：{why:said}",
-        en_hint="set env.python to a working interpreter, such as env.python=$(which python3)",
-        zh_hint="把 env.python 指向可用的解释器，例如 env.python=$(which python3)",
+        en_hint=("name an interpreter that works:\n  env.python=$(which python3)"),
+        zh_hint=("指定可用的解释器：\n  env.python=$(which python3)"),
     ),
     "machine/out-not-writable": Text(
         en="the output folder {out} is not writable: this user has no permission to write {place}, or it is not a "
         "folder",
         zh="输出目录 {out} 无法写入：当前用户无权写 {place}，或它不是目录",
-        en_hint="choose another location, such as out=$HOME/runs",
-        zh_hint="换一个位置，例如 out=$HOME/runs",
+        en_hint=("choose another place:\n  out=$HOME/runs"),
+        zh_hint=("换一个位置：\n  out=$HOME/runs"),
     ),
     "machine/disk-full": Text(
         en="only {free} free at {place}, but a run needs at least {need}",
         zh="{place} 只剩 {free}，而一次训练至少需要 {need}",
-        en_hint="free some space, or choose another disk with out=/path/with/space",
-        zh_hint="清理空间，或换一块磁盘：out=/path/with/space",
+        en_hint=("make room, or choose a place on another disk:\n  out=$HOME/runs"),
+        zh_hint=("清理空间，或换到另一块磁盘：\n  out=$HOME/runs"),
     ),
     "machine/disk-low": Text(
         en="only {free} free at {place} (less than {need}): checkpoints may not fit",
         zh="{place} 只剩 {free}（低于 {need}）：可能放不下检查点",
-        en_hint="free some space, keep fewer checkpoints with save.keep_last=1, or choose another disk with "
-        "out=/path/with/space",
-        zh_hint="清理空间，少留几个（save.keep_last=1），或换一块磁盘：out=/path/with/space",
+        en_hint=("make room, choose a place on another disk with out=, or keep fewer checkpoints:\n  save.keep_last=1"),
+        zh_hint=("清理空间，用 out= 换到另一块磁盘，或少保留检查点：\n  save.keep_last=1"),
     ),
     "machine/inodes-low": Text(
         en="only {free:,} more files can be created at {place} (less than {need:,})",
         zh="{place} 只能再建 {free:,} 个文件（低于 {need:,}）",
-        en_hint="delete small files there, or choose another disk with out=/path/with/space",
-        zh_hint="删除那里的小文件，或换一块磁盘：out=/path/with/space",
+        en_hint=("delete small files there, or choose a place on another disk:\n  out=$HOME/runs"),
+        zh_hint=("删除那里的小文件，或换到另一块磁盘：\n  out=$HOME/runs"),
     ),
     "machine/memory-low": Text(
         en="only {free} of {total} memory free (less than {need})",
         zh="内存只剩 {free}（共 {total}，低于 {need}）",
-        en_hint="see which processes use it: `ps aux --sort=-rss | head`",
-        zh_hint="用 `ps aux --sort=-rss | head` 查看被谁占用",
+        en_hint=("see what uses it:\n  ps aux --sort=-rss | head"),
+        zh_hint=("查看被谁占用：\n  ps aux --sort=-rss | head"),
     ),
     "machine/shm-small": Text(
         en="/dev/shm has {free} free, but {workers} data loader workers per rank need {need}",
         zh="/dev/shm 只剩 {free}，每个 rank 的 {workers} 个数据加载进程需要 {need}",
-        en_hint="start the container with --shm-size=8g, or set parallel.workers=0",
-        zh_hint="启动容器时加 --shm-size=8g，或设 parallel.workers=0",
+        en_hint=("start the container with --shm-size=8g, or do without data loader workers:\n  parallel.workers=0"),
+        zh_hint=("启动容器时加 --shm-size=8g，或不使用数据加载进程：\n  parallel.workers=0"),
     ),
     "machine/nofile-low": Text(
         en="a process can open {have:,} files, but this run may need {need}",
         zh="每个进程最多打开 {have:,} 个文件，而这次训练可能需要 {need} 个",
-        en_hint="type: ulimit -n {need}",
-        zh_hint="运行：ulimit -n {need}",
+        en_hint=("raise it in this shell:\n  ulimit -n {need}"),
+        zh_hint=("在当前终端提高上限：\n  ulimit -n {need}"),
     ),
     "machine/env-left-over": Text(
         en="{list:list} in the environment has no effect: Headway sets these variables for every rank",
         zh="环境变量 {list:list} 不起作用：Headway 会为每个 rank 自行设置",
-        en_hint="type: unset {names}",
-        zh_hint="运行：unset {names}",
+        en_hint=("remove them:\n  unset {names}"),
+        zh_hint=("取消设置：\n  unset {names}"),
     ),
     "machine/omp-set": Text(
         en="OMP_NUM_THREADS={value} has no effect: parallel.threads sets the number of threads",
         zh="OMP_NUM_THREADS={value} 不起作用：线程数由 parallel.threads 决定",
-        en_hint="type: unset OMP_NUM_THREADS, and write parallel.threads={value} if you want that number",
-        zh_hint="运行：unset OMP_NUM_THREADS；确实要用这个数就写 parallel.threads={value}",
+        en_hint=("remove it; if you want that number, set parallel.threads={value}:\n  unset OMP_NUM_THREADS"),
+        zh_hint=("取消设置；确实要用这个数就设 parallel.threads={value}：\n  unset OMP_NUM_THREADS"),
     ),
     # what the CPU really computes
     "machine/cpu-trying": Text(
@@ -138,14 +145,14 @@ TEXTS: dict[str, Text] = {
     "machine/cpu-own-value": Text(
         en="{values} is set, and the CPU fails with it ({cases}); your setting is kept",
         zh="已设置 {values}，而在此设置下 CPU 计算失败（{cases}）；你的设置保持不变",
-        en_hint="type: {fix}",
-        zh_hint="运行：{fix}",
+        en_hint=("change it:\n  {fix}"),
+        zh_hint=("改为：\n  {fix}"),
     ),
     "machine/cpu-no-precision": Text(
         en="this CPU cannot compute in {precision} with any setting ({cases})",
         zh="本机 CPU 在任何设置下都不能用 {precision} 计算（{cases}）",
-        en_hint="use train.precision={other}; precisions that work on this machine: {works:list}",
-        zh_hint="改写为 train.precision={other}；本机可用的精度：{works:list}",
+        en_hint=("these work on this machine: {works:list}\n  train.precision={other}"),
+        zh_hint=("本机可用的精度：{works:list}\n  train.precision={other}"),
     ),
     "machine/cpu-computes-nothing": Text(
         en="this CPU cannot run the framework of the ranks with any setting: {cases}",
@@ -157,137 +164,151 @@ TEXTS: dict[str, Text] = {
     "machine/gpu-hot": Text(
         en="GPU {gpus} is at {temp} °C: it lowers its clock, and every rank waits for the slowest one",
         zh="GPU {gpus} 温度 {temp} °C：会自动降频，所有 rank 都要等最慢的一个",
-        en_hint="check fans and airflow, or lower the power limit: sudo nvidia-smi -i {gpus} -pl <watts>",
-        zh_hint="检查风扇和风道，或降低功耗上限：sudo nvidia-smi -i {gpus} -pl <瓦数>",
+        en_hint=(
+            "check fans and airflow, or lower the power limit (`nvidia-smi -pl`); its temperatures and limits:\n"
+            "  nvidia-smi -q -d TEMPERATURE,POWER -i {gpus}"
+        ),
+        zh_hint=(
+            "检查风扇和风道，或降低功耗上限（`nvidia-smi -pl`）；查看温度与上限：\n"
+            "  nvidia-smi -q -d TEMPERATURE,POWER -i {gpus}"
+        ),
     ),
     "machine/gpu-throttled": Text(
         en="GPU {gpus} is throttled ({what:list}), SM clock {clock}: steps take many times longer",
         zh="GPU {gpus} 正被强制降频（{what:list}），SM 时钟 {clock}：每一步会慢很多倍",
-        en_hint="check power and cooling of the machine: nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE -i {gpus}",
-        zh_hint="检查机箱供电与散热：nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE -i {gpus}",
+        en_hint=(
+            "check the power supply and cooling of the chassis:\n"
+            "  nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE -i {gpus}"
+        ),
+        zh_hint=("检查机箱供电与散热：\n  nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE -i {gpus}"),
     ),
     "machine/gpu-power-capped": Text(
         en="GPU {gpus} draws {power} W of at most {cap} W: its clock is limited by power",
         zh="GPU {gpus} 功耗 {power} W，上限 {cap} W：时钟受功耗限制",
-        en_hint="no action needed; to see the limit: nvidia-smi -q -d POWER -i {gpus}",
-        zh_hint="无需处理；查看上限：nvidia-smi -q -d POWER -i {gpus}",
+        en_hint=("nothing to repair; this shows the limit:\n  nvidia-smi -q -d POWER -i {gpus}"),
+        zh_hint=("无需处理；查看上限：\n  nvidia-smi -q -d POWER -i {gpus}"),
     ),
     "machine/gpu-uncorrected": Text(
         en="GPU {gpus} has uncorrectable memory errors (since the driver was loaded: {num}, in total: {ever}): they "
         "crash ranks or corrupt weights",
         zh="GPU {gpus} 出现不可纠正的显存错误（驱动加载以来：{num}，累计：{ever}）：会使 rank 崩溃或损坏权重",
-        en_hint="stop its programs and reset it: sudo nvidia-smi -r -i {gpus}; replace it if the errors come back",
-        zh_hint="停掉占用程序后重置：sudo nvidia-smi -r -i {gpus}；反复出现就更换该卡",
+        en_hint=("stop its programs and reset it; replace it if the errors come back:\n  sudo nvidia-smi -r -i {gpus}"),
+        zh_hint=("停掉占用程序后重置；反复出现就更换该卡：\n  sudo nvidia-smi -r -i {gpus}"),
     ),
     "machine/gpu-corrected": Text(
         en="GPU {gpus} corrected {num} memory errors since the driver was loaded: harmless now, but watch it",
         zh="GPU {gpus} 自驱动加载以来纠正了 {num} 次显存错误：暂无影响，需要留意",
-        en_hint="watch whether the count grows: nvidia-smi -q -d ECC -i {gpus}",
-        zh_hint="观察是否增长：nvidia-smi -q -d ECC -i {gpus}",
+        en_hint=("watch whether they grow:\n  nvidia-smi -q -d ECC -i {gpus}"),
+        zh_hint=("观察是否增长：\n  nvidia-smi -q -d ECC -i {gpus}"),
     ),
     "machine/gpu-remap-pending": Text(
         en="GPU {gpus} has bad memory rows that are replaced only after a reset: until then errors will come back",
         zh="GPU {gpus} 有坏的显存行，重置后才会被替换：在此之前错误会再次出现",
-        en_hint="stop its programs, then: sudo nvidia-smi -r -i {gpus} (or reboot)",
-        zh_hint="停掉占用程序，再执行：sudo nvidia-smi -r -i {gpus}（或重启机器）",
+        en_hint=("stop its programs, then reset it, or reboot:\n  sudo nvidia-smi -r -i {gpus}"),
+        zh_hint=("停掉占用程序后重置，或重启机器：\n  sudo nvidia-smi -r -i {gpus}"),
     ),
     "machine/gpu-remap-failed": Text(
         en="GPU {gpus} has run out of spare memory rows: its memory can no longer be repaired",
         zh="GPU {gpus} 的备用显存行已用尽：显存无法再修复",
-        en_hint="exclude it (parallel.gpus=<the others>) and have it replaced",
-        zh_hint="不要使用它（parallel.gpus=<其余编号>），并申请更换",
+        en_hint="leave it out with parallel.gpus and have it replaced",
+        zh_hint="用 parallel.gpus 避开它，并申请更换",
     ),
     "machine/gpu-pages-pending": Text(
         en="GPU {gpus} has memory pages that are retired only after a reset",
         zh="GPU {gpus} 有显存页等待重置后停用",
-        en_hint="stop its programs, then: sudo nvidia-smi -r -i {gpus} (or reboot)",
-        zh_hint="停掉占用程序，再执行：sudo nvidia-smi -r -i {gpus}（或重启机器）",
+        en_hint=("stop its programs, then reset it, or reboot:\n  sudo nvidia-smi -r -i {gpus}"),
+        zh_hint=("停掉占用程序后重置，或重启机器：\n  sudo nvidia-smi -r -i {gpus}"),
     ),
     "machine/gpu-pages-retired": Text(
         en="GPU {gpus} has retired {num} memory pages; it should be replaced when it reaches 60",
         zh="GPU {gpus} 已停用 {num} 个显存页：达到 60 个就该更换",
-        en_hint="see which: nvidia-smi -q -d PAGE_RETIREMENT -i {gpus}",
-        zh_hint="查看详情：nvidia-smi -q -d PAGE_RETIREMENT -i {gpus}",
+        en_hint=("see which:\n  nvidia-smi -q -d PAGE_RETIREMENT -i {gpus}"),
+        zh_hint=("查看详情：\n  nvidia-smi -q -d PAGE_RETIREMENT -i {gpus}"),
     ),
     "machine/gpu-needs": Text(
         en="the driver requires this for GPU {gpus}: {what:list}",
         zh="驱动要求对 GPU {gpus} 执行：{what:list}",
-        en_hint="stop its programs, then: sudo nvidia-smi -r -i {gpus} (or reboot)",
-        zh_hint="停掉占用程序，再执行：sudo nvidia-smi -r -i {gpus}（或重启机器）",
+        en_hint=("stop its programs, then reset it, or reboot:\n  sudo nvidia-smi -r -i {gpus}"),
+        zh_hint=("停掉占用程序后重置，或重启机器：\n  sudo nvidia-smi -r -i {gpus}"),
     ),
     "machine/gpu-sensor-broken": Text(
         en="GPU {gpus} cannot read {what:list} (ERR!): cooling may have failed",
         zh="GPU {gpus} 读不到 {what:list}（ERR!）：散热可能已失效",
-        en_hint="check its fans and power cables before training: nvidia-smi -q -i {gpus}",
-        zh_hint="训练前检查风扇和供电线：nvidia-smi -q -i {gpus}",
+        en_hint=("check its fans and power cables before training:\n  nvidia-smi -q -i {gpus}"),
+        zh_hint=("训练前检查风扇和供电线：\n  nvidia-smi -q -i {gpus}"),
     ),
     "machine/gpu-fabric": Text(
         en="the NVSwitch fabric of GPU {gpus} is not ready ({what}): CUDA refuses to start with error 802",
         zh="GPU {gpus} 的 NVSwitch 互连尚未就绪（{what}）：CUDA 会以错误 802 拒绝启动",
-        en_hint="start the fabric manager: sudo systemctl start nvidia-fabricmanager",
-        zh_hint="启动其管理服务：sudo systemctl start nvidia-fabricmanager",
+        en_hint=("start its manager:\n  sudo systemctl start nvidia-fabricmanager"),
+        zh_hint=("启动其管理服务：\n  sudo systemctl start nvidia-fabricmanager"),
     ),
     "machine/gpu-pcie-narrow": Text(
         en="GPU {gpus} uses only {have} of {most} PCIe lanes: copying batches and checkpoints is slower",
         zh="GPU {gpus} 只用到 {most} 条 PCIe 通道中的 {have} 条：批次和检查点的拷贝会变慢",
-        en_hint="see how the slot is connected: sudo lspci -vv | grep -i lnksta",
-        zh_hint="查看插槽的接线：sudo lspci -vv | grep -i lnksta",
+        en_hint=("see how the slot is wired:\n  sudo lspci -vv | grep -i lnksta"),
+        zh_hint=("查看插槽的链路：\n  sudo lspci -vv | grep -i lnksta"),
     ),
     "machine/gpu-ecc-off": Text(
         en="ECC is off on GPU {gpus}: a flipped bit in memory corrupts the weights without notice",
         zh="GPU {gpus} 未启用 ECC：显存翻位会悄悄进入权重",
-        en_hint="turn it on, then reset: sudo nvidia-smi -i {gpus} -e 1",
-        zh_hint="启用后重置：sudo nvidia-smi -i {gpus} -e 1",
+        en_hint=("switch it on, then reset the GPU:\n  sudo nvidia-smi -i {gpus} -e 1"),
+        zh_hint=("启用后重置该 GPU：\n  sudo nvidia-smi -i {gpus} -e 1"),
     ),
     "machine/gpu-ecc-pending": Text(
         en="the ECC mode of GPU {gpus} changes only after a reset",
         zh="GPU {gpus} 的 ECC 模式变更等待重置后生效",
-        en_hint="when the GPU is idle: sudo nvidia-smi -r -i {gpus}",
-        zh_hint="空闲时执行：sudo nvidia-smi -r -i {gpus}",
+        en_hint=("when it is idle:\n  sudo nvidia-smi -r -i {gpus}"),
+        zh_hint=("空闲时运行：\n  sudo nvidia-smi -r -i {gpus}"),
     ),
     "machine/mig-on": Text(
         en="GPU {gpus} is split by MIG (instances: {num}): each rank gets one instance, and instances cannot "
         "communicate",
         zh="GPU {gpus} 被 MIG 切分（实例数：{num}）：每个 rank 只能用一个实例，实例之间无法通信",
-        en_hint="to use the GPU undivided: sudo nvidia-smi -i {gpus} -mig 0",
-        zh_hint="要整卡使用：sudo nvidia-smi -i {gpus} -mig 0",
+        en_hint=("use it as one GPU:\n  sudo nvidia-smi -i {gpus} -mig 0"),
+        zh_hint=("要整卡使用：\n  sudo nvidia-smi -i {gpus} -mig 0"),
     ),
     "machine/mig-empty": Text(
         en="GPU {gpus} is in MIG mode without an instance: no program can use it",
         zh="GPU {gpus} 处于 MIG 模式但没有任何实例：任何程序都用不了它",
-        en_hint="undivided: sudo nvidia-smi -i {gpus} -mig 0; or create an instance: sudo nvidia-smi mig -i {gpus} "
-        "-cgi 0 -C",
-        zh_hint="要整卡使用：sudo nvidia-smi -i {gpus} -mig 0；或创建实例：sudo nvidia-smi mig -i {gpus} -cgi 0 -C",
+        en_hint=(
+            "use it as one GPU, or create instances:\n"
+            "  sudo nvidia-smi -i {gpus} -mig 0\n"
+            "  sudo nvidia-smi mig -i {gpus} -cgi 0 -C"
+        ),
+        zh_hint=(
+            "整卡使用，或创建实例：\n  sudo nvidia-smi -i {gpus} -mig 0\n  sudo nvidia-smi mig -i {gpus} -cgi 0 -C"
+        ),
     ),
     "machine/gpu-exclusive": Text(
         en="GPU {gpus} is in mode {what}: only one process can use it at a time",
         zh="GPU {gpus} 处于 {what} 模式：同一时间只允许一个进程使用",
-        en_hint="to share it again: sudo nvidia-smi -i {gpus} -c 0",
-        zh_hint="恢复共享：sudo nvidia-smi -i {gpus} -c 0",
+        en_hint=("share it again:\n  sudo nvidia-smi -i {gpus} -c 0"),
+        zh_hint=("恢复共享：\n  sudo nvidia-smi -i {gpus} -c 0"),
     ),
     "machine/gpu-prohibited": Text(
         en="GPU {gpus} does not allow computing (mode Prohibited)",
         zh="GPU {gpus} 禁止计算（Prohibited 模式）",
-        en_hint="allow it: sudo nvidia-smi -i {gpus} -c 0",
-        zh_hint="开放使用：sudo nvidia-smi -i {gpus} -c 0",
+        en_hint=("open it:\n  sudo nvidia-smi -i {gpus} -c 0"),
+        zh_hint=("开放使用：\n  sudo nvidia-smi -i {gpus} -c 0"),
     ),
     "machine/gpu-memory-unseen": Text(
         en="{used} of {total} on GPU {gpus} are used by processes that are not visible here (in another container?)",
         zh="GPU {gpus} 有 {used}（共 {total}）被这里看不到的进程占用（可能在其他容器里）",
-        en_hint="check on the host: nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory --format=csv",
-        zh_hint="在宿主机上查看：nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory --format=csv",
+        en_hint=("look from the host:\n  nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory --format=csv"),
+        zh_hint=("在宿主机上查看：\n  nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory --format=csv"),
     ),
     "machine/gpu-desktop": Text(
         en="a desktop runs on GPU {gpus} ({what:list}): it uses some memory and time",
         zh="GPU {gpus} 上运行着桌面（{what:list}）：会占用少量显存和时间",
-        en_hint="log out before a long run, or: sudo systemctl isolate multi-user.target",
-        zh_hint="长时间训练前退出桌面，或执行：sudo systemctl isolate multi-user.target",
+        en_hint=("before a long run log out, or end the desktop:\n  sudo systemctl isolate multi-user.target"),
+        zh_hint=("长时间训练前退出桌面，或运行：\n  sudo systemctl isolate multi-user.target"),
     ),
     "machine/gpu-persistence-off": Text(
         en="persistence mode is off on GPU {gpus}: the first access takes a few seconds longer",
         zh="GPU {gpus} 未开启持久模式：首次访问会多等几秒",
-        en_hint="turn it on: sudo nvidia-smi -pm 1",
-        zh_hint="开启：sudo nvidia-smi -pm 1",
+        en_hint=("switch it on:\n  sudo nvidia-smi -pm 1"),
+        zh_hint=("开启：\n  sudo nvidia-smi -pm 1"),
     ),
     "machine/gpu-wddm": Text(
         en="GPU {gpus} is driven by Windows (WDDM): power and processes are not reported, and the desktop shares its "
@@ -299,27 +320,30 @@ TEXTS: dict[str, Text] = {
     "machine/gpu-small": Text(
         en="the only GPU ({gpus}) has {total}: suitable only for small models or small batches",
         zh="唯一的 GPU（{gpus}）只有 {total} 显存：只适合小模型或较小的批大小",
-        en_hint="see what fits: headway plan",
-        zh_hint="查看能放下什么：headway plan",
+        en_hint=("see what fits:\n  headway plan"),
+        zh_hint=("查看能放下什么：\n  headway plan"),
     ),
     "machine/gpu-too-old": Text(
         en="GPU {gpus} ({name}) has compute capability {capability}, but current torch versions support only {least} "
         "or higher",
         zh="GPU {gpus}（{name}）计算能力为 {capability}，当前的 torch 都不支持低于 {least} 的卡",
-        en_hint="use another GPU, or train on CPU with parallel.gpus=0",
-        zh_hint="换用其他 GPU，或用 parallel.gpus=0 在 CPU 上训练",
+        en_hint=("use another GPU, or train on the CPU:\n  parallel.gpus=0"),
+        zh_hint=("换用其他 GPU，或在 CPU 上训练：\n  parallel.gpus=0"),
     ),
     "machine/gpu-no-bf16": Text(
         en="GPU {gpus} ({name}, compute capability {capability}) does not support bf16: training uses fp16 or fp32",
         zh="GPU {gpus}（{name}，计算能力 {capability}）不支持 bf16：将用 fp16 或 fp32 训练",
-        en_hint="keep train.precision=auto",
-        zh_hint="保持 train.precision=auto",
+        en_hint="leave train.precision=auto, and fp16 is chosen",
+        zh_hint="保持 train.precision=auto，会自动选用 fp16",
     ),
     "machine/gpu-not-in-build": Text(
         en="torch built for CUDA {cuda} has no kernels for {name} (compute capability {capability})",
         zh="为 CUDA {cuda} 构建的 torch 不含 {name}（计算能力 {capability}）的 kernel",
-        en_hint="install the {use} build: python -m pip install --force-reinstall torch from PyTorch's {use} index",
-        zh_hint="改装 {use} 构建：用 PyTorch 的 {use} 源运行 python -m pip install --force-reinstall torch",
+        en_hint=(
+            "install the {use} build from PyTorch's {use} index; the line for it: "
+            "https://pytorch.org/get-started/locally"
+        ),
+        zh_hint="从 PyTorch 的 {use} 源安装 {use} 构建；安装命令见 https://pytorch.org/get-started/locally",
     ),
     "machine/vgpu-host": Text(
         en="a vGPU host lends GPU {gpus} to {num} virtual machines: it cannot be used for training here",
@@ -337,43 +361,46 @@ TEXTS: dict[str, Text] = {
     "machine/driver-no-cuda": Text(
         en="driver {driver} does not provide CUDA (CUDA Version N/A): torch will not find a GPU",
         zh="驱动 {driver} 不提供 CUDA（CUDA Version: N/A）：torch 找不到任何 GPU",
-        en_hint="install the data-centre or desktop driver; in a container, enable the compute capability: docker "
-        "run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility …",
-        zh_hint="安装数据中心版或桌面版驱动；在容器里要放行计算能力：docker run --gpus all -e "
-        "NVIDIA_DRIVER_CAPABILITIES=compute,utility …",
+        en_hint=(
+            "install the data-centre or desktop driver; a container needs `--gpus all -e "
+            "NVIDIA_DRIVER_CAPABILITIES=compute,utility`"
+        ),
+        zh_hint="安装数据中心版或桌面版驱动；容器启动时加 `--gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility`",
     ),
     "machine/driver-mismatch": Text(
         en="the driver library ({library}) and the loaded kernel module have different versions",
         zh="驱动的用户态库（{library}）与已加载的内核模块版本不一致",
-        en_hint="after an update: sudo reboot (or stop all GPU programs and: sudo rmmod nvidia_uvm nvidia_drm "
-        "nvidia_modeset nvidia && sudo modprobe nvidia)",
-        zh_hint="升级之后需要：sudo reboot（或停掉所有 GPU 程序后执行：sudo rmmod nvidia_uvm nvidia_drm "
-        "nvidia_modeset nvidia && sudo modprobe nvidia）",
+        en_hint=("a reboot is needed after a driver update:\n  sudo reboot"),
+        zh_hint=("驱动升级后需要重启：\n  sudo reboot"),
     ),
     "machine/driver-not-loaded": Text(
         en="the NVIDIA driver is not installed or not loaded ({said:said})",
         zh="NVIDIA 驱动未安装或未加载（{said:said}）",
-        en_hint="try: sudo modprobe nvidia; in a container: docker run --gpus all …",
-        zh_hint="试试：sudo modprobe nvidia；在容器里：docker run --gpus all …",
+        en_hint=("load it; a container needs `--gpus all`:\n  sudo modprobe nvidia"),
+        zh_hint=("加载驱动；容器启动时加 `--gpus all`：\n  sudo modprobe nvidia"),
     ),
     "machine/container-lost": Text(
         en="the driver reports an unknown error, as it does in a container that has lost its GPUs ({said:said})",
         zh="驱动返回未知错误：容器失去 GPU 时就是这样（{said:said}）",
-        en_hint="restart the container; if it happens again after `systemctl daemon-reload`, pass the devices with "
-        "--device /dev/nvidia0 …",
-        zh_hint="重启容器；若在 `systemctl daemon-reload` 之后再次出现，用 --device /dev/nvidia0 … 显式传入设备",
+        en_hint=(
+            "restart the container; if it happens again after `systemctl daemon-reload`, name the devices with "
+            "`--device /dev/nvidia0`"
+        ),
+        zh_hint="重启容器；若在 `systemctl daemon-reload` 之后再次出现，用 `--device /dev/nvidia0` 显式传入设备",
     ),
     "machine/no-devices": Text(
         en="the driver is loaded but finds no GPU",
         zh="驱动已加载，但没有找到任何 GPU",
-        en_hint="look for it: lspci | grep -i nvidia; sudo dmesg | grep -iE 'nvrm|xid'",
-        zh_hint="查找原因：lspci | grep -i nvidia；sudo dmesg | grep -iE 'nvrm|xid'",
+        en_hint=("look for it:\n  lspci | grep -i nvidia\n  sudo dmesg | grep -iE 'nvrm|xid'"),
+        zh_hint=("查找原因：\n  lspci | grep -i nvidia\n  sudo dmesg | grep -iE 'nvrm|xid'"),
     ),
     "machine/gpu-lost-bus": Text(
         en="the driver cannot communicate with the GPU at {bus} ({said:said})",
         zh="驱动无法与位于 {bus} 的 GPU 通信（{said:said}）",
-        en_hint="look for its Xid: sudo dmesg | grep -i xid; then reboot; if it happens again, check power and slot",
-        zh_hint="查看 Xid：sudo dmesg | grep -i xid；然后重启，若反复出现，检查供电和插槽",
+        en_hint=(
+            "look for its Xid, then reboot; if it happens again, check power and seating:\n  sudo dmesg | grep -i xid"
+        ),
+        zh_hint=("查看 Xid 后重启；若反复出现，检查供电和插槽：\n  sudo dmesg | grep -i xid"),
     ),
     "machine/gpu-init-failed": Text(
         en="the driver could not start the GPU at {bus}",
@@ -423,29 +450,29 @@ TEXTS: dict[str, Text] = {
     "machine/vision-pair": Text(
         en="torchvision {vision} was not compiled for torch {torch} (needed: {want}): its operators fail to load",
         zh="torchvision {vision} 不是为 torch {torch} 编译的（应为 {want}）：其算子会加载失败",
-        en_hint="python -m pip install 'torchvision=={want}.*'",
-        zh_hint="运行：python -m pip install 'torchvision=={want}.*'",
+        en_hint=("install the one that belongs to it:\n  python -m pip install 'torchvision=={want}.*'"),
+        zh_hint=("安装与之配套的版本：\n  python -m pip install 'torchvision=={want}.*'"),
     ),
     "machine/numpy-pair": Text(
         en="torch {torch} was compiled for numpy 1, but numpy {numpy} is installed: tensors cannot be converted to "
         "arrays",
         zh="torch {torch} 按 numpy 1 编译，却装着 numpy {numpy}：张量无法转换成数组",
-        en_hint="type: python -m pip install 'numpy<2'",
-        zh_hint="运行：python -m pip install 'numpy<2'",
+        en_hint=("install an older one:\n  python -m pip install 'numpy<2'"),
+        zh_hint=("安装较旧的版本：\n  python -m pip install 'numpy<2'"),
     ),
     "machine/python-pair": Text(
         en="torch {torch} does not support Python {python} (supported since torch {need}): parts of it fail when "
         "they are used",
         zh="torch {torch} 不支持 Python {python}（{need} 起才支持）：部分功能在使用时会失败",
-        en_hint="type: python -m pip install -U 'torch>={need}'",
-        zh_hint="运行：python -m pip install -U 'torch>={need}'",
+        en_hint=("install a newer one:\n  python -m pip install -U 'torch>={need}'"),
+        zh_hint=("安装较新的版本：\n  python -m pip install -U 'torch>={need}'"),
     ),
     "machine/p2p-driver": Text(
         en="several {name} with driver {driver}: it claims P2P support but delivers wrong data or hangs (fixed in "
         "{need})",
         zh="驱动 {driver} 下有多张 {name}：它声称支持 P2P，却会传错数据或卡死（{need} 已修复）",
-        en_hint="update the driver, or: export NCCL_P2P_DISABLE=1",
-        zh_hint="升级驱动，或执行：export NCCL_P2P_DISABLE=1",
+        en_hint=("update the driver, or do without P2P:\n  export NCCL_P2P_DISABLE=1"),
+        zh_hint=("升级驱动，或不使用 P2P：\n  export NCCL_P2P_DISABLE=1"),
     ),
     "machine/torch-debug": Text(
         en="torch {torch} is a debug build, which is many times slower",
@@ -456,14 +483,14 @@ TEXTS: dict[str, Text] = {
     "machine/cuda-unavailable": Text(
         en="torch {torch} finds no usable GPU",
         zh="torch {torch} 找不到可用的 GPU",
-        en_hint="see why: python -c 'import torch; torch.cuda.init()'",
-        zh_hint="查看原因：python -c 'import torch; torch.cuda.init()'",
+        en_hint=("see why:\n  python -c 'import torch; torch.cuda.init()'"),
+        zh_hint=("查看原因：\n  python -c 'import torch; torch.cuda.init()'"),
     ),
     "machine/ops-missing": Text(
         en="DeepSpeed operators that cannot be compiled here: {list:list} (this matters only if you use them)",
         zh="无法在此编译的 DeepSpeed 算子：{list:list}（用到时才有影响）",
-        en_hint="see why: ds_report",
-        zh_hint="查看原因：ds_report",
+        en_hint=("see why:\n  ds_report"),
+        zh_hint=("查看原因：\n  ds_report"),
     ),
     "machine/wsl": Text(
         en="this is WSL: it uses the Windows driver, which does not report the GPU's power and processes",
@@ -474,16 +501,22 @@ TEXTS: dict[str, Text] = {
     "machine/docker-no-nvidia": Text(
         en="docker has no nvidia runtime ({list:list}): containers get no GPU",
         zh="docker 没有 nvidia 运行时（{list:list}）：容器用不了 GPU",
-        en_hint="install nvidia-container-toolkit, then: sudo nvidia-ctk runtime configure --runtime=docker && "
-        "sudo systemctl restart docker",
-        zh_hint="安装 nvidia-container-toolkit，再执行：sudo nvidia-ctk runtime configure --runtime=docker && "
-        "sudo systemctl restart docker",
+        en_hint=(
+            "install nvidia-container-toolkit, then:\n"
+            "  sudo nvidia-ctk runtime configure --runtime=docker\n"
+            "  sudo systemctl restart docker"
+        ),
+        zh_hint=(
+            "安装 nvidia-container-toolkit，然后运行：\n"
+            "  sudo nvidia-ctk runtime configure --runtime=docker\n"
+            "  sudo systemctl restart docker"
+        ),
     ),
     "machine/docker-default": Text(
         en="docker has the nvidia runtime, but uses {runtime} by default",
         zh="docker 装有 nvidia 运行时，但默认用 {runtime}",
-        en_hint="start containers with: docker run --gpus all …",
-        zh_hint="启动容器时写：docker run --gpus all …",
+        en_hint="start containers with `docker run --gpus all`",
+        zh_hint="启动容器时写 `docker run --gpus all`",
     ),
     "machine/rocm-low-power": Text(
         en="the AMD GPUs are in a low-power state: they wake up when they are used",
@@ -495,8 +528,8 @@ TEXTS: dict[str, Text] = {
     "machine/links-slow": Text(
         en="no NVLink between the GPUs ({list:list}): all communication goes through the CPU ({kind})",
         zh="GPU 之间没有 NVLink（{list:list}）：每次通信都要经过处理器（{kind}）",
-        en_hint="prefer data parallelism with gradient accumulation: parallel.strategy=ddp batch.accumulation=4",
-        zh_hint="优先用普通数据并行加梯度累积：parallel.strategy=ddp batch.accumulation=4",
+        en_hint=("prefer plain replicas with gradient accumulation:\n  parallel.strategy=ddp batch.accumulation=4"),
+        zh_hint=("优先用普通数据并行加梯度累积：\n  parallel.strategy=ddp batch.accumulation=4"),
     ),
     "machine/links-pcie": Text(
         en="the GPUs are connected by PCIe switches ({list:list}), without NVLink",
@@ -507,14 +540,14 @@ TEXTS: dict[str, Text] = {
     "machine/links-uneven": Text(
         en="pairs of GPUs are connected in different ways ({list:list}): the slowest pair determines the speed",
         zh="各对 GPU 的连接方式不同（{list:list}）：最慢的一对决定速度",
-        en_hint="with fewer GPUs, choose a group with fast links; see: nvidia-smi topo -m",
-        zh_hint="用得少时选连接快的一组；查看：nvidia-smi topo -m",
+        en_hint=("with fewer GPUs, choose a group with fast links:\n  nvidia-smi topo -m"),
+        zh_hint=("使用较少的 GPU 时，选连接快的一组：\n  nvidia-smi topo -m"),
     ),
     "machine/nvlink-down": Text(
         en="GPU {gpu} has {up} NVLinks up and {down} down: communication falls back to PCIe or hangs",
         zh="GPU {gpu} 有 {up} 条 NVLink 正常、{down} 条断开：通信会退回 PCIe 或卡死",
-        en_hint="see: nvidia-smi nvlink -s -i {gpu}; restart the fabric manager or reboot the node",
-        zh_hint="查看：nvidia-smi nvlink -s -i {gpu}；重启 fabric manager 或整台机器",
+        en_hint=("see which; then restart the fabric manager or reboot the node:\n  nvidia-smi nvlink -s -i {gpu}"),
+        zh_hint=("查看是哪条链路；然后重启 fabric manager 或整台机器：\n  nvidia-smi nvlink -s -i {gpu}"),
     ),
     "machine/p2p-closed": Text(
         en="{num} of {pairs} pairs of GPUs cannot access each other's memory ({list:list}): NCCL uses /dev/shm instead",
@@ -526,33 +559,35 @@ TEXTS: dict[str, Text] = {
     "machine/npu-unwell": Text(
         en="NPU {npu} ({name}) reports health {health}",
         zh="NPU {npu}（{name}）健康状态为 {health}",
-        en_hint="see why: npu-smi info -t health -i {npu}",
-        zh_hint="查看原因：npu-smi info -t health -i {npu}",
+        en_hint=("see why:\n  npu-smi info -t health -i {npu}"),
+        zh_hint=("查看原因：\n  npu-smi info -t health -i {npu}"),
     ),
     "machine/npu-hot": Text(
         en="NPU {npu} ({name}) is at {temp} °C and lowers its clock",
         zh="NPU {npu}（{name}）温度 {temp} °C，会自动降频",
-        en_hint="check cooling: npu-smi info -t temp -i {npu}",
-        zh_hint="检查散热：npu-smi info -t temp -i {npu}",
+        en_hint=("check cooling:\n  npu-smi info -t temp -i {npu}"),
+        zh_hint=("检查散热：\n  npu-smi info -t temp -i {npu}"),
     ),
     "machine/npu-busy": Text(
         en="NPU {npu} ({name}) is in use: {used} of {total}",
         zh="NPU {npu}（{name}）正被占用：已用 {used}（共 {total}）",
-        en_hint="see which processes use it: npu-smi info",
-        zh_hint="查看占用者：npu-smi info",
+        en_hint=("see what uses it:\n  npu-smi info"),
+        zh_hint=("查看占用者：\n  npu-smi info"),
     ),
     "machine/npu-driver-broken": Text(
         en="npu-smi does not respond: {said:said}",
         zh="npu-smi 没有正常应答：{said:said}",
-        en_hint="run npu-smi info by hand; the user must be in group HwHiAiUser",
-        zh_hint="手动运行 npu-smi info；当前用户须在 HwHiAiUser 组",
+        en_hint=("see its own error; the user must be in the group HwHiAiUser:\n  npu-smi info"),
+        zh_hint=("查看它自己的报错；当前用户须在 HwHiAiUser 组：\n  npu-smi info"),
     ),
     # kernel log
     "machine/gpu-fallen": Text(
         en="the GPU at {bus} has fallen off the bus (Xid {xid}, {num} times): it cannot be used until a reboot",
         zh="位于 {bus} 的 GPU 已从总线掉线（Xid {xid}，{num} 次）：重启前无法使用",
-        en_hint="sudo reboot; if it happens again, check power, cooling and slot, then have it replaced",
-        zh_hint="sudo reboot；反复出现时检查供电、散热和插槽，再申请更换",
+        en_hint=(
+            "reboot; if it happens again, check power, cooling and seating, then have it replaced:\n  sudo reboot"
+        ),
+        zh_hint=("重启；反复出现时检查供电、散热和插槽，再申请更换：\n  sudo reboot"),
     ),
     "machine/xid-gsp": Text(
         en="the GPU at {bus} does not respond to its driver (Xid {xid}, {num} times, GSP): programs on it hang",
@@ -563,8 +598,8 @@ TEXTS: dict[str, Text] = {
     "machine/xid-remap": Text(
         en="the GPU at {bus} marked bad memory rows (Xid {xid}, {num} times): they are replaced at the next reset",
         zh="位于 {bus} 的 GPU 标记了坏的显存行（Xid {xid}，{num} 次）：下次重置时替换",
-        en_hint="when the GPU is idle: sudo nvidia-smi -r -i <its number>",
-        zh_hint="空闲时执行：sudo nvidia-smi -r -i <编号>",
+        en_hint="reset the GPU when it is idle with `nvidia-smi -r -i` and its index",
+        zh_hint="空闲时重置该 GPU：`nvidia-smi -r -i` 加它的编号",
     ),
     "machine/xid-remap-failed": Text(
         en="the GPU at {bus} could not replace bad memory rows (Xid {xid}, {num} times)",
@@ -575,14 +610,16 @@ TEXTS: dict[str, Text] = {
     "machine/xid-memory": Text(
         en="the GPU at {bus} had memory errors it could not correct (Xid {xid}, {num} times)",
         zh="位于 {bus} 的 GPU 出现无法纠正的显存错误（Xid {xid}，{num} 次）",
-        en_hint="reset it: sudo nvidia-smi -r -i <its number>; then see: nvidia-smi -q -d ECC",
-        zh_hint="重置：sudo nvidia-smi -r -i <编号>；再查看：nvidia-smi -q -d ECC",
+        en_hint=(
+            "reset the GPU with `nvidia-smi -r -i` and its index, then look at its errors:\n  nvidia-smi -q -d ECC"
+        ),
+        zh_hint=("用 `nvidia-smi -r -i` 加编号重置该 GPU，然后查看错误计数：\n  nvidia-smi -q -d ECC"),
     ),
     "machine/xid-link": Text(
         en="the GPU at {bus} had NVLink errors (Xid {xid}, {num} times): communication may hang",
         zh="位于 {bus} 的 GPU 出现 NVLink 错误（Xid {xid}，{num} 次）：通信可能卡死",
-        en_hint="see: nvidia-smi nvlink -e; reboot the node if the count grows",
-        zh_hint="查看：nvidia-smi nvlink -e；若持续增长，重启节点",
+        en_hint=("see the counts; reboot the node if they grow:\n  nvidia-smi nvlink -e"),
+        zh_hint=("查看计数；若持续增长，重启节点：\n  nvidia-smi nvlink -e"),
     ),
     "machine/xid-program": Text(
         en="a program on the GPU at {bus} caused an error (Xid {xid}, {num} times): the machine itself is fine",
@@ -593,83 +630,89 @@ TEXTS: dict[str, Text] = {
     "machine/xid-other": Text(
         en="the driver reported Xid {xid} ({num} times) for the GPU at {bus}",
         zh="驱动在位于 {bus} 的 GPU 上报告了 Xid {xid}（{num} 次）",
-        en_hint="look it up in NVIDIA's list of Xid errors; see: sudo dmesg | grep -i xid",
-        zh_hint="在 NVIDIA 的 Xid 列表中查询；查看：sudo dmesg | grep -i xid",
+        en_hint=("look it up in NVIDIA's list of Xid errors:\n  sudo dmesg | grep -i xid"),
+        zh_hint=("在 NVIDIA 的 Xid 列表中查询：\n  sudo dmesg | grep -i xid"),
     ),
     "machine/sxid": Text(
         en="an NVSwitch reported SXid {sxid}: links between the GPUs are faulty",
         zh="NVSwitch 报告了 SXid {sxid}：GPU 之间的链路有故障",
-        en_hint="restart the fabric manager, or reboot: sudo systemctl restart nvidia-fabricmanager",
-        zh_hint="重启 fabric manager 或整机：sudo systemctl restart nvidia-fabricmanager",
+        en_hint=("restart the fabric manager, or reboot:\n  sudo systemctl restart nvidia-fabricmanager"),
+        zh_hint=("重启 fabric manager 或整机：\n  sudo systemctl restart nvidia-fabricmanager"),
     ),
     "machine/oom-killed": Text(
         en="the kernel killed {name} (pid {pid}, {held}) because the machine ran out of memory",
         zh="内核因整机内存不足强制终止了 {name}（pid {pid}，{held}）",
-        en_hint="lower parallel.workers, or free memory: ps aux --sort=-rss | head",
-        zh_hint="调低 parallel.workers，或释放内存：ps aux --sort=-rss | head",
+        en_hint=("lower parallel.workers, or free memory:\n  ps aux --sort=-rss | head"),
+        zh_hint=("调低 parallel.workers，或释放内存：\n  ps aux --sort=-rss | head"),
     ),
     "machine/oom-unnamed": Text(
         en="memory ran out when {name} requested more, and the kernel killed a process that the log does not name",
         zh="{name} 申请内存时内存已耗尽，内核强制终止了一个进程（日志没有写明是哪个）",
-        en_hint="find it: sudo dmesg -T | grep -i 'killed process'",
-        zh_hint="查找：sudo dmesg -T | grep -i 'killed process'",
+        en_hint=("find it:\n  sudo dmesg -T | grep -i 'killed process'"),
+        zh_hint=("查找：\n  sudo dmesg -T | grep -i 'killed process'"),
     ),
     "machine/oom-group": Text(
         en="the kernel killed {name} (pid {pid}, {held}) because its container reached its memory limit",
         zh="内核因容器达到内存上限强制终止了 {name}（pid {pid}，{held}）",
-        en_hint="raise the limit (docker run --memory=…, or --mem of the scheduler), or lower parallel.workers",
-        zh_hint="提高上限（docker run --memory=…，或调度器的 --mem），或调低 parallel.workers",
+        en_hint="raise the limit (`docker run --memory`, or `--mem` of the scheduler), or lower parallel.workers",
+        zh_hint="提高上限（`docker run --memory`，或调度器的 `--mem`），或调低 parallel.workers",
     ),
     "machine/swap-full": Text(
         en="all {total} of swap space are in use",
         zh="{total} 交换空间已全部用尽",
-        en_hint="see which processes use memory: ps aux --sort=-rss | head",
-        zh_hint="查看占用者：ps aux --sort=-rss | head",
+        en_hint=("see what uses it:\n  ps aux --sort=-rss | head"),
+        zh_hint=("查看占用者：\n  ps aux --sort=-rss | head"),
     ),
     # limits and room
     "machine/memlock-low": Text(
         en="a process can lock only {have} of memory ({need} needed): InfiniBand refuses to start",
         zh="每个进程只能锁定 {have} 内存（需要 {need}）：InfiniBand 会拒绝启动",
-        en_hint="ulimit -l unlimited, or docker run --ulimit memlock=-1; without InfiniBand nothing is needed",
-        zh_hint="ulimit -l unlimited，或 docker run --ulimit memlock=-1；单机且无 InfiniBand 时无需处理",
+        en_hint=(
+            "raise it (a container: `--ulimit memlock=-1`); without InfiniBand nothing is needed:\n"
+            "  ulimit -l unlimited"
+        ),
+        zh_hint=("提高上限（容器：`--ulimit memlock=-1`）；没有 InfiniBand 时无需处理：\n  ulimit -l unlimited"),
     ),
     "machine/nproc-low": Text(
         en="this user can have {have:,} processes and threads ({need} needed): ranks fail when they start their "
         "threads",
         zh="当前用户最多 {have:,} 个进程和线程（需要 {need}）：rank 启动线程时会失败",
-        en_hint="type: ulimit -u {need}",
-        zh_hint="运行：ulimit -u {need}",
+        en_hint=("raise it in this shell:\n  ulimit -u {need}"),
+        zh_hint=("在当前终端提高上限：\n  ulimit -u {need}"),
     ),
     "machine/few-cores": Text(
         en="only {cores} cores: ranks and their data loader workers share them",
         zh="只有 {cores} 个核：rank 和数据加载进程要共用",
-        en_hint="keep parallel.workers low; see: headway plan",
-        zh_hint="parallel.workers 不宜大；查看：headway plan",
+        en_hint=("keep parallel.workers small; see the plan:\n  headway plan"),
+        zh_hint=("parallel.workers 不宜大；查看计划：\n  headway plan"),
     ),
     "machine/memory-small": Text(
         en="only {total} of memory (less than {need}): suitable only for small models",
         zh="内存共 {total}（低于 {need}）：只适合小模型",
-        en_hint="see what fits: headway plan",
-        zh_hint="查看能放下什么：headway plan",
+        en_hint=("see what fits:\n  headway plan"),
+        zh_hint=("查看能放下什么：\n  headway plan"),
     ),
     "machine/no-swap": Text(
         en="there is no swap space: when memory runs out, a process is killed immediately",
         zh="没有交换空间：内存用尽时会立即有进程被强制终止",
-        en_hint="watch memory; see: free -h",
-        zh_hint="留意内存；查看：free -h",
+        en_hint=("watch the memory:\n  free -h"),
+        zh_hint=("留意内存：\n  free -h"),
     ),
     "machine/shm-little": Text(
         en="/dev/shm has only {total} ({need} needed): data loader workers and NCCL crash with a bus error when it "
         "is full",
         zh="/dev/shm 只有 {total}（需要 {need}）：写满时数据加载进程和 NCCL 会以 bus error 结束",
-        en_hint="docker run --shm-size=8g …, or: sudo mount -o remount,size=8G /dev/shm",
-        zh_hint="docker run --shm-size=8g …，或：sudo mount -o remount,size=8G /dev/shm",
+        en_hint=("make it larger; a container needs `--shm-size=8g`:\n  sudo mount -o remount,size=8G /dev/shm"),
+        zh_hint=("调大它；容器启动时加 `--shm-size=8g`：\n  sudo mount -o remount,size=8G /dev/shm"),
     ),
     "machine/mount-filling": Text(
         en="{mount} is {used}% full, {free} free: checkpoints may not fit",
         zh="{mount} 已用 {used}%，剩余 {free}：可能放不下检查点",
-        en_hint="free some space (du -xh {mount} | sort -h | tail), or choose another disk with out=/path/with/space",
-        zh_hint="清理空间（du -xh {mount} | sort -h | tail），或换一块磁盘：out=/path/with/space",
+        en_hint=(
+            "make room, or choose a place on another disk with out=; the largest folders:\n"
+            "  du -xh {mount} | sort -h | tail"
+        ),
+        zh_hint=("清理空间，或用 out= 换到另一块磁盘；查看最大的目录：\n  du -xh {mount} | sort -h | tail"),
     ),
     "machine/gpu-inforom": Text(
         en="the infoROM of the GPU at {bus} is corrupted: the errors and memory pages it reports cannot be trusted",
@@ -680,112 +723,112 @@ TEXTS: dict[str, Text] = {
     "machine/quota-low": Text(
         en="the quota at {place} leaves {free} ({used} of {limit} used), but a checkpoint needs {need}",
         zh="{place} 的配额只剩 {free}（已用 {used}，共 {limit}），而一个检查点需要 {need}",
-        en_hint="free some space, ask for a larger quota, or choose another disk with out=/path/with/space",
-        zh_hint="清理空间、申请更大的配额，或换一块磁盘：out=/path/with/space",
+        en_hint=("make room, ask for a larger quota, or choose a place on another disk:\n  out=$HOME/runs"),
+        zh_hint=("清理空间、申请更大的配额，或换到另一块磁盘：\n  out=$HOME/runs"),
     ),
     "machine/ib-down": Text(
         en="{num} of {ports} InfiniBand or RoCE ports are not active ({list:list}): NCCL uses the others, or Ethernet",
         zh="{ports} 个 InfiniBand 或 RoCE 端口中有 {num} 个未激活（{list:list}）：NCCL 会改用其余端口或以太网",
-        en_hint="check cable, switch and subnet manager, then: ibstat",
-        zh_hint="检查线缆、交换机和子网管理器，然后查看：ibstat",
+        en_hint=("check cable, switch and subnet manager, then look again:\n  ibstat"),
+        zh_hint=("检查线缆、交换机和子网管理器，然后查看：\n  ibstat"),
     ),
     "machine/node-unwell": Text(
         en="node {node} has the state {state} in Slurm (reason: {why:said}): no job starts there",
         zh="Slurm 给节点 {node} 的状态是 {state}（原因：{why:said}）：作业不会在那里启动",
-        en_hint="choose another node, or ask the administrator; see: scontrol show node {node}",
-        zh_hint="换一个节点，或询问管理员；查看：scontrol show node {node}",
+        en_hint=("choose another node, or ask the administrator:\n  scontrol show node {node}"),
+        zh_hint=("换一个节点，或询问管理员：\n  scontrol show node {node}"),
     ),
     "machine/write-refused": Text(
         en="{need} could not be reserved at {place}: {why:said}; a checkpoint of this run would fail in the same way",
         zh="无法在 {place} 预留 {need}：{why:said}；这次训练的检查点会同样写不下",
-        en_hint="check quota and limits: quota -s; ulimit -f; df -h {place}",
-        zh_hint="查看配额和限制：quota -s；ulimit -f；df -h {place}",
+        en_hint=("look at quota, limits and space:\n  quota -s\n  ulimit -f\n  df -h {place}"),
+        zh_hint=("查看配额、限制和剩余空间：\n  quota -s\n  ulimit -f\n  df -h {place}"),
     ),
     "machine/clock-apart": Text(
         en="the clock of this machine and that of the disk at {place} differ by {apart} s: the times of files and "
         "runs will be wrong",
         zh="本机时钟与 {place} 所在磁盘的时钟相差 {apart} 秒：文件和训练的时间会因此出错",
-        en_hint="synchronise: sudo timedatectl set-ntp true",
-        zh_hint="同步时钟：sudo timedatectl set-ntp true",
+        en_hint=("synchronise the clock:\n  sudo timedatectl set-ntp true"),
+        zh_hint=("同步时钟：\n  sudo timedatectl set-ntp true"),
     ),
     "machine/clock-wrong": Text(
         en="the clock of this machine shows {year}, which is before Headway was written: certificates and run times "
         "will be wrong",
         zh="本机时钟显示为 {year} 年，早于 Headway 的发布：证书和训练时间都会出错",
-        en_hint="synchronise: sudo timedatectl set-ntp true",
-        zh_hint="同步时钟：sudo timedatectl set-ntp true",
+        en_hint=("synchronise the clock:\n  sudo timedatectl set-ntp true"),
+        zh_hint=("同步时钟：\n  sudo timedatectl set-ntp true"),
     ),
     "machine/port-refused": Text(
         en="no port can be opened on 127.0.0.1: {why:said}; the ranks could not connect to each other",
         zh="无法在 127.0.0.1 上监听：{why:said}；rank 之间无法建立连接",
-        en_hint="enable the loopback interface: sudo ip link set lo up",
-        zh_hint="启用回环接口：sudo ip link set lo up",
+        en_hint=("bring the loopback up:\n  sudo ip link set lo up"),
+        zh_hint=("启用回环接口：\n  sudo ip link set lo up"),
     ),
     "machine/tracker-unreachable": Text(
         en="the tracker at {address} ({name}) does not respond: {why:said}",
         zh="跟踪服务 {address}（{name}）没有应答：{why:said}",
-        en_hint="unset {name}, or work without it: export WANDB_MODE=offline",
-        zh_hint="unset {name}，或离线工作：export WANDB_MODE=offline",
+        en_hint=("remove it, or work offline:\n  unset {name}\n  export WANDB_MODE=offline"),
+        zh_hint=("取消设置，或离线工作：\n  unset {name}\n  export WANDB_MODE=offline"),
     ),
     "machine/env-renamed": Text(
         en="{name}={value} has no effect: the current name is {use}",
         zh="{name}={value} 不起作用：现在的名字是 {use}",
-        en_hint="type: unset {name}",
-        zh_hint="运行：unset {name}",
+        en_hint=("remove it:\n  unset {name}"),
+        zh_hint=("取消设置：\n  unset {name}"),
     ),
     "machine/env-unread": Text(
         en="{name}={value} has no effect: Headway does not read it",
         zh="{name}={value} 不起作用：Headway 不读取它",
-        en_hint="type: unset {name}",
-        zh_hint="运行：unset {name}",
+        en_hint=("remove it:\n  unset {name}"),
+        zh_hint=("取消设置：\n  unset {name}"),
     ),
     "machine/env-debug": Text(
         en="{name}={value} is for debugging and makes every step slower",
         zh="{name}={value} 用于调试，会拖慢每一步",
-        en_hint="type: unset {name}",
-        zh_hint="运行：unset {name}",
+        en_hint=("remove it:\n  unset {name}"),
+        zh_hint=("取消设置：\n  unset {name}"),
     ),
     "machine/env-bytecode": Text(
         en="{name}={value}: every rank compiles all modules again when it starts",
         zh="{name}={value}：每个 rank 启动时都要重新编译所有模块",
-        en_hint="type: unset {name}",
-        zh_hint="运行：unset {name}",
+        en_hint=("remove it:\n  unset {name}"),
+        zh_hint=("取消设置：\n  unset {name}"),
     ),
     "machine/env-link-off": Text(
         en="{name}={value} turns off a fast path between GPUs: communication is slower",
         zh="{name}={value} 关闭了 GPU 之间的一条快速通道：通信会变慢",
-        en_hint="unless it was set on purpose: unset {name}",
-        zh_hint="若非有意设置，运行：unset {name}",
+        en_hint=("unless it was set on purpose:\n  unset {name}"),
+        zh_hint=("若非有意设置：\n  unset {name}"),
     ),
     "machine/env-order": Text(
         en="{name}={value}: GPU numbers differ from those of nvidia-smi, so parallel.gpus may select other GPUs",
         zh="{name}={value}：GPU 编号与 nvidia-smi 不同，parallel.gpus 可能选到别的卡",
-        en_hint="type: export CUDA_DEVICE_ORDER=PCI_BUS_ID",
-        zh_hint="运行：export CUDA_DEVICE_ORDER=PCI_BUS_ID",
+        en_hint=("number the GPUs as nvidia-smi does:\n  export CUDA_DEVICE_ORDER=PCI_BUS_ID"),
+        zh_hint=("让编号与 nvidia-smi 一致：\n  export CUDA_DEVICE_ORDER=PCI_BUS_ID"),
     ),
     "machine/env-foreign": Text(
         en="{name}={value} loads other libraries into every rank: they can cause crashes and wrong results",
         zh="{name}={value} 会把别的库带进每个 rank：崩溃和错误结果可能由此而来",
-        en_hint="unless it was set on purpose: unset {name}",
-        zh_hint="若非有意设置，运行：unset {name}",
+        en_hint=("unless it was set on purpose:\n  unset {name}"),
+        zh_hint=("若非有意设置：\n  unset {name}"),
     ),
     "machine/env-tf32": Text(
         en="{name}={value} turns TF32 off: fp32 parts run up to eight times slower",
         zh="{name}={value} 关闭了 TF32：fp32 部分最多会慢八倍",
-        en_hint="unless it was set on purpose: unset {name}",
-        zh_hint="若非有意设置，运行：unset {name}",
+        en_hint=("unless it was set on purpose:\n  unset {name}"),
+        zh_hint=("若非有意设置：\n  unset {name}"),
     ),
     "machine/env-alloc-both": Text(
         en="{name} and {other} are both set; torch uses only {other}",
         zh="{name} 和 {other} 同时设置，torch 只采用 {other}",
-        en_hint="keep one: unset {other}",
-        zh_hint="只留一个：unset {other}",
+        en_hint=("keep one:\n  unset {other}"),
+        zh_hint=("只留一个：\n  unset {other}"),
     ),
     "machine/env-alloc-key": Text(
         en="{name} contains options that torch does not know: {keys:list}",
         zh="{name} 中有 torch 不认识的选项：{keys:list}",
-        en_hint="correct it, for example {name}=expandable_segments:True",
-        zh_hint="改正它，例如 {name}=expandable_segments:True",
+        en_hint=("correct it, for example:\n  export {name}=expandable_segments:True"),
+        zh_hint=("改正它，例如：\n  export {name}=expandable_segments:True"),
     ),
     "machine/data-refused": Text(
         en="the recipe does not accept the data: {why:said}",
@@ -796,8 +839,8 @@ TEXTS: dict[str, Text] = {
     "machine/data-absent": Text(
         en="{key} is {path}, but nothing is there",
         zh="{key} 为 {path}，但该位置没有内容",
-        en_hint="correct the path, or prepare the data first: {key}=/path/to/data",
-        zh_hint="改正路径，或先准备数据：{key}=/数据路径",
+        en_hint="correct {key}, or put the data there",
+        zh_hint="改正 {key}，或把数据放到该处",
     ),
     "machine/data-ready": Text(en="data is ready: {num:,} training samples", zh="数据已就绪：{num:,} 个训练样本"),
     "machine/batch-ok": Text(
@@ -813,8 +856,8 @@ TEXTS: dict[str, Text] = {
     "machine/batch-failed": Text(
         en="the data loader returned no batch: {why:said}",
         zh="数据加载没有给出批次：{why:said}",
-        en_hint="see the full error: run headway train with the same arguments and --dry-run",
-        zh_hint="查看完整报错：用相同的参数运行 headway train 并加 --dry-run",
+        en_hint="run the same command with --dry-run to see the full error",
+        zh_hint="在同一条命令后加 --dry-run 查看完整报错",
     ),
     "machine/stands-in": Text(
         en="judged for another machine: {source}; what it does not include (disk, memory, framework) is taken from "
@@ -825,8 +868,14 @@ TEXTS: dict[str, Text] = {
         en="judged for {source} in a host with {cores} cores and {memory} of memory; disk and framework are those of "
         "this machine",
         zh="按 {source} 判断，主机假定为 {cores} 核、{memory} 内存；磁盘和框架取自本机",
-        en_hint="to judge a real machine: headway check --machine nvidia-smi-q.txt",
-        zh_hint="要判断真实的机器：headway check --machine nvidia-smi-q.txt",
+        en_hint=(
+            "to judge a real machine, give its record: `nvidia-smi -q > machine.txt` there, then `headway check "
+            "--machine machine.txt`"
+        ),
+        zh_hint=(
+            "要判断真实的机器，先在那台机器上运行 `nvidia-smi -q > machine.txt`，再运行 `headway check --machine "
+            "machine.txt`"
+        ),
     ),
     "machine/smoke-ok": Text(
         en="{ranks} ranks connected over {backend} and exchanged {size}: content correct, {rate}/s",
@@ -835,21 +884,31 @@ TEXTS: dict[str, Text] = {
     "machine/smoke-failed": Text(
         en="{ranks} ranks could not exchange data over {backend}: {why:said}",
         zh="{ranks} 个 rank 无法通过 {backend} 交换数据：{why:said}",
-        en_hint="see more: NCCL_DEBUG=INFO headway check --smoke; try NCCL_P2P_DISABLE=1",
-        zh_hint="查看细节：NCCL_DEBUG=INFO headway check --smoke；可试 NCCL_P2P_DISABLE=1",
+        en_hint=(
+            "see more, or try without P2P:\n"
+            "  NCCL_DEBUG=INFO headway check --smoke\n"
+            "  NCCL_P2P_DISABLE=1 headway check --smoke"
+        ),
+        zh_hint=(
+            "查看细节，或不使用 P2P 再试：\n"
+            "  NCCL_DEBUG=INFO headway check --smoke\n"
+            "  NCCL_P2P_DISABLE=1 headway check --smoke"
+        ),
     ),
     "machine/smoke-wrong": Text(
         en="data that {ranks} ranks exchanged over {backend} arrived changed: {why:said}",
         zh="{ranks} 个 rank 通过 {backend} 交换的数据到达时已改变：{why:said}",
-        en_hint="some GPUs claim P2P support that does not work: export NCCL_P2P_DISABLE=1, or update the driver",
-        zh_hint="GPU 声称的 P2P 可能不可靠：export NCCL_P2P_DISABLE=1，或升级驱动",
+        en_hint=(
+            "GPUs may report P2P that does not work; update the driver, or do without it:\n  export NCCL_P2P_DISABLE=1"
+        ),
+        zh_hint=("GPU 声称的 P2P 可能不可靠；升级驱动，或不使用 P2P：\n  export NCCL_P2P_DISABLE=1"),
     ),
     # another machine
     "machine/on-unknown": Text(
         en="--on {given}: this GPU is not known",
         zh="--on {given}：没有这种 GPU 的数据",
-        en_hint="the nearest: {near:list}",
-        zh_hint="最接近的：{near:list}",
+        en_hint=("the nearest: {near:list}\n  --on {first}"),
+        zh_hint=("最接近的：{near:list}\n  --on {first}"),
     ),
     "machine/on-size": Text(
         en="--on {given}: there is no such card with {stated} GB",
@@ -860,8 +919,8 @@ TEXTS: dict[str, Text] = {
     "machine/on-none": Text(
         en="--on {given} requests no GPU",
         zh="--on {given} 没有指定任何 GPU",
-        en_hint="write a number of at least 1, such as --on 2x4090",
-        zh_hint="数量至少为 1，例如 --on 2x4090",
+        en_hint=("the number must be at least 1, for example:\n  --on 2x4090"),
+        zh_hint=("数量至少为 1，例如：\n  --on 2x4090"),
     ),
     "machine/on-and-machine": Text(
         en="--on and --machine both specify a machine",
@@ -872,40 +931,51 @@ TEXTS: dict[str, Text] = {
     "machine/record-unknown": Text(
         en="{path} contains nothing known: it is neither machine.json nor the output of a known command",
         zh="{path} 里没有可识别的内容：既不是 machine.json，也不是已知命令的输出",
-        en_hint="record one: nvidia-smi -q > machine.txt, or headway check --json > machine.json",
-        zh_hint="录制一份：nvidia-smi -q > machine.txt，或 headway check --json > machine.json",
+        en_hint=(
+            "record one on that machine with `nvidia-smi -q > machine.txt`, or with Headway:\n"
+            "  headway check --json > machine.json"
+        ),
+        zh_hint=(
+            "在那台机器上用 `nvidia-smi -q > machine.txt` 录制一份，或用 Headway 录制：\n"
+            "  headway check --json > machine.json"
+        ),
     ),
     "machine/record-unreadable": Text(
         en="{path} cannot be read: {why:said}",
         zh="无法读取 {path}：{why:said}",
-        en_hint="record one: nvidia-smi -q > machine.txt, or headway check --json > machine.json",
-        zh_hint="录制一份：nvidia-smi -q > machine.txt，或 headway check --json > machine.json",
+        en_hint=(
+            "record one on that machine with `nvidia-smi -q > machine.txt`, or with Headway:\n"
+            "  headway check --json > machine.json"
+        ),
+        zh_hint=(
+            "在那台机器上用 `nvidia-smi -q > machine.txt` 录制一份，或用 Headway 录制：\n"
+            "  headway check --json > machine.json"
+        ),
     ),
     # refusals of the choice of devices
     "machine/torch-cannot-gpu": Text(
         en="parallel.gpus={wanted} requests GPUs, but torch {torch} is a CPU-only build",
         zh="parallel.gpus={wanted} 要用 GPU，但 torch {torch} 是 CPU 版",
-        en_hint="install torch with CUDA, or train on CPU with parallel.gpus=0",
-        zh_hint="安装带 CUDA 的 torch，或用 parallel.gpus=0 在 CPU 上训练",
+        en_hint=("install a torch with CUDA, or train on the CPU:\n  parallel.gpus=0"),
+        zh_hint=("安装带 CUDA 的 torch，或在 CPU 上训练：\n  parallel.gpus=0"),
     ),
     "machine/no-free-gpu": Text(
         en="none of the {total} GPUs is free ({holders})",
         zh="{total} 张 GPU 均被占用（{holders}）",
-        en_hint="wait, use them anyway by giving their numbers (parallel.gpus=0,1), or train on CPU with "
-        "parallel.gpus=0",
-        zh_hint="等待空闲；仍要使用时写出编号（parallel.gpus=0,1）；或用 parallel.gpus=0 在 CPU 上训练",
+        en_hint=("wait, name the ones to use anyway (parallel.gpus=0,1), or train on the CPU:\n  parallel.gpus=0"),
+        zh_hint=("等待空闲；一定要用就写出编号（parallel.gpus=0,1）；或在 CPU 上训练：\n  parallel.gpus=0"),
     ),
     "machine/too-few-gpus": Text(
         en="parallel.gpus={wanted}, but this machine has only {here} ({list:list})",
         zh="parallel.gpus={wanted}，但本机只有 {here} 张（{list:list}）",
-        en_hint="set parallel.gpus={here}",
-        zh_hint="改为 parallel.gpus={here}",
+        en_hint=("use those that are there:\n  parallel.gpus={here}"),
+        zh_hint=("使用现有的 GPU：\n  parallel.gpus={here}"),
     ),
     "machine/gpus-taken": Text(
         en="parallel.gpus={wanted}, but only {free} are free; the others are in use ({holders})",
         zh="parallel.gpus={wanted}，但只有 {free} 张空闲，其余被占用（{holders}）",
-        en_hint="set parallel.gpus={free}, or use them anyway by giving their numbers, such as parallel.gpus=0,1",
-        zh_hint="改为 parallel.gpus={free}；仍要使用时写出编号，例如 parallel.gpus=0,1",
+        en_hint=("use the free ones, or name the ones to use anyway (parallel.gpus=0,1):\n  parallel.gpus={free}"),
+        zh_hint=("使用空闲的 GPU；一定要用就写出编号（parallel.gpus=0,1）：\n  parallel.gpus={free}"),
     ),
     "machine/no-such-gpu": Text(
         en="parallel.gpus names GPU {gpu}, but only {here} are visible on this machine ({list:list})",

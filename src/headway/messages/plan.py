@@ -21,20 +21,20 @@ TEXTS: dict[str, Text] = {
     "plan/all-devices-does-not-divide": Text(
         en="batch.all_devices={whole} cannot be split into {per_device} samples for each of {ranks} ranks",
         zh="batch.all_devices={whole} 无法按每个 rank {per_device} 个样本分给 {ranks} 个 rank",
-        en_hint="set {choices:list}, or set batch.per_device instead",
-        zh_hint="设 {choices:list}，或改为直接给出 batch.per_device",
+        en_hint=("give batch.per_device instead, or use one of these:\n{choices}"),
+        zh_hint=("改为直接给出 batch.per_device，或使用下列设置之一：\n{choices}"),
     ),
     "plan/no-tokens": Text(
         en="batch.unit=tokens, but a sample of this recipe has no fixed number of tokens (batch.total={total})",
         zh="batch.unit=tokens，但该配方的样本没有固定的 token 数（batch.total={total}）",
-        en_hint="set batch.unit=samples and give batch.total in samples",
-        zh_hint="设 batch.unit=samples，并以样本数给出 batch.total",
+        en_hint=("count the batch in samples:\n  batch.unit=samples"),
+        zh_hint=("改为按样本数计算：\n  batch.unit=samples"),
     ),
     "plan/no-length": Text(
         en="the length of the run is not set",
         zh="没有设置训练长度",
-        en_hint="set one of train.steps=1000, train.samples=100000, train.epochs=3",
-        zh_hint="任选一个给出：train.steps=1000、train.samples=100000、train.epochs=3",
+        en_hint=("give one of train.steps, train.samples and train.epochs, for example:\n  train.steps=1000"),
+        zh_hint=("给出 train.steps、train.samples、train.epochs 之一，例如：\n  train.steps=1000"),
     ),
     "plan/length-twice": Text(
         en="the length of the run is set more than once: {given}",
@@ -45,20 +45,23 @@ TEXTS: dict[str, Text] = {
     "plan/epochs-unknown": Text(
         en="train.epochs={epochs}, but the size of the training set is not known until the data is prepared",
         zh="train.epochs={epochs}，但数据准备好之前不知道训练集的大小",
-        en_hint="prepare the data first, or set train.steps=1000 or train.samples=100000",
-        zh_hint="先准备数据，或改用 train.steps=1000 或 train.samples=100000",
+        en_hint=(
+            "prepare the data first, or give the length in steps or samples, for example:\n"
+            "  train.epochs=null train.steps=1000"
+        ),
+        zh_hint=("先准备数据，或用步数或样本数给出长度，例如：\n  train.epochs=null train.steps=1000"),
     ),
     "plan/fp16-on-cpu": Text(
         en="train.precision=fp16 needs a GPU: CPU kernels for fp16 are slow or missing, and fp16 needs loss scaling",
         zh="train.precision=fp16 需要 GPU：CPU 上的 fp16 算子很慢或缺失，而且 fp16 需要损失缩放",
-        en_hint="set train.precision=bf16 or train.precision=fp32",
-        zh_hint="改为 train.precision=bf16 或 train.precision=fp32",
+        en_hint=("use one of these:\n  train.precision=bf16\n  train.precision=fp32"),
+        zh_hint=("改用下列之一：\n  train.precision=bf16\n  train.precision=fp32"),
     ),
     "plan/single-many": Text(
         en="parallel.strategy=single uses one rank, but {ranks} are requested",
         zh="parallel.strategy=single 只用一个 rank，这里却要 {ranks} 个",
-        en_hint="set parallel.strategy=ddp, or request one rank: parallel.gpus=1 or parallel.cpus=1",
-        zh_hint="改为 parallel.strategy=ddp；或只用一个：parallel.gpus=1 或 parallel.cpus=1",
+        en_hint=("use replicas, or one rank:\n  parallel.strategy=ddp\n  {one}"),
+        zh_hint=("改用数据并行，或只用一个 rank：\n  parallel.strategy=ddp\n  {one}"),
     ),
     "plan/does-not-fit": Text(
         en="a micro-batch of {micro} needs {used} on each GPU, but the smallest has {have} ({most:list})",
@@ -75,14 +78,14 @@ TEXTS: dict[str, Text] = {
     "plan/trace-slow": Text(
         en="tracing the model did not finish within {seconds} s",
         zh="模型追踪在 {seconds} 秒内没有完成",
-        en_hint="--no-trace skips it; the plan then uses a formula if the recipe has one",
-        zh_hint="用 --no-trace 跳过；配方有公式时计划会改用公式",
+        en_hint=("leave the trace out; the plan then uses a formula where the recipe has one:\n  --no-trace"),
+        zh_hint=("跳过试算；配方有估算公式时，计划会改用公式：\n  --no-trace"),
     ),
     "plan/trace-failed": Text(
         en="the model could not be traced: {why:said}",
         zh="无法追踪模型：{why:said}",
-        en_hint="--no-trace skips it; the first steps of a run then measure what the trace would have forecast",
-        zh_hint="用 --no-trace 跳过；训练的前几步会测得追踪本应预测的数值",
+        en_hint=("leave the trace out; the first steps of a run measure what it would foresee:\n  --no-trace"),
+        zh_hint=("跳过试算；训练的前几步会测得它本应预测的数值：\n  --no-trace"),
     ),
     "plan/probe-elsewhere": Text(
         en="--probe measures steps on this machine, but the plan is for another one",
@@ -93,8 +96,16 @@ TEXTS: dict[str, Text] = {
     "plan/model-unknown": Text(
         en="the shape of a model called {name} is not known",
         zh="没有名为 {name} 的模型的结构数据",
-        en_hint="similar names: {near:list}; or give a Hugging Face config.json: --model path/config.json",
-        zh_hint="相近的名字：{near:list}；也可以给出 Hugging Face 模型的 config.json：--model 路径/config.json",
+        en_hint=(
+            "similar names: {near:list}; all names with `headway plan --model list`; or give the config.json of "
+            "a Hugging Face model:\n"
+            "  --model {first}"
+        ),
+        zh_hint=(
+            "相近的名字：{near:list}；用 `headway plan --model list` 查看全部；也可以给出 Hugging Face 模型的 "
+            "config.json：\n"
+            "  --model {first}"
+        ),
     ),
     "plan/model-tracing": Text(
         en="there is no formula for {name}: tracing it with the installed transformers or timm",
@@ -109,14 +120,14 @@ TEXTS: dict[str, Text] = {
     "plan/model-unread": Text(
         en="{path} could not be read: {why:said}",
         zh="无法读取 {path}：{why:said}",
-        en_hint="give a config.json of a Hugging Face model, or a public name: --model llama-3.1-8b",
-        zh_hint="给出 Hugging Face 模型的 config.json，或公开的模型名：--model llama-3.1-8b",
+        en_hint=("give the config.json of a Hugging Face model, or a public name:\n  --model llama-3.1-8b"),
+        zh_hint=("给出 Hugging Face 模型的 config.json，或公开的模型名：\n  --model llama-3.1-8b"),
     ),
     "plan/model-other-kind": Text(
         en="{path} describes a model of type {kind}, but only Llama-like decoders can be read from a file",
         zh="{path} 描述的是 {kind} 类模型，而从文件只能读取 Llama 类的解码器",
-        en_hint="plan the training script instead: headway plan --script 'train.py …'",
-        zh_hint="改为规划训练脚本：headway plan --script 'train.py …'",
+        en_hint="plan the training script instead, with `headway plan --script` and its launch line in quotes",
+        zh_hint="改为规划训练脚本：用 `headway plan --script`，把启动命令放在引号里",
     ),
     "plan/model-odd-key": Text(
         en="{word} is not a setting of this model's training step",
@@ -133,20 +144,20 @@ TEXTS: dict[str, Text] = {
     "plan/model-positions": Text(
         en="{name} has only {most} positions, but seq={seq} needs more; the published model cannot be trained with it",
         zh="{name} 的位置编码只有 {most} 个位置，而 seq={seq} 超出了它；按公开的结构无法这样训练",
-        en_hint="seq={most}  # or a model with rotary positions",
-        zh_hint="seq={most}  # 或换用旋转位置编码的模型",
+        en_hint=("shorten the sequence, or take a model with rotary positions:\n  seq={most}"),
+        zh_hint=("缩短序列，或换用旋转位置编码的模型：\n  seq={most}"),
     ),
     "plan/model-needs-gpu": Text(
         en="this machine has no GPU to plan {name} for",
         zh="本机没有 GPU，无法规划 {name}",
-        en_hint="name the GPUs: --on 1x4090, --on 8xH20",
-        zh_hint="指定 GPU：--on 1x4090、--on 8xH20",
+        en_hint=("name the cards:\n  --on 8xH20"),
+        zh_hint=("指定显卡：\n  --on 8xH20"),
     ),
     "plan/model-does-not-fit": Text(
         en="{name} with a batch size of {micro} needs {used} on each GPU, but the smallest has {have} ({most:list})",
         zh="{name} 的批大小为 {micro} 时每张 GPU 需要 {used}，而最小的一张只有 {have}（{most:list}）",
-        en_hint="it fits with any of these changes: {choices}",
-        zh_hint="改成下列设置就放得下：{choices}",
+        en_hint=("these changes fit:\n{choices}"),
+        zh_hint=("改成下列设置就放得下：\n{choices}"),
     ),
     "plan/model-and-script": Text(
         en="--model plans a public model and --script plans your own script; they cannot be used together",
@@ -157,14 +168,17 @@ TEXTS: dict[str, Text] = {
     "plan/script-and-source": Text(
         en="--script plans your own script, but {words} is a recipe, a config file or a setting",
         zh="--script 规划的是你自己的脚本，而 {words} 是配方、配置文件或设置",
-        en_hint="put the complete launch line after --script, in quotes: --script 'train.py --batch 8'",
-        zh_hint="把整条启动命令放进 --script 的引号里：--script 'train.py --batch 8'",
+        en_hint="put the full launch line behind --script, in quotes, and leave the other words out",
+        zh_hint="把整条启动命令放进 --script 的引号里，去掉其余的词",
     ),
     "plan/script-unread": Text(
         en="this line does not start a Python script or module: {line}",
         zh="这条命令没有启动 Python 脚本或模块：{line}",
-        en_hint="give the line that starts the training: --script 'torchrun --nproc_per_node=2 train.py --batch 8'",
-        zh_hint="给出启动训练的那条命令：--script 'torchrun --nproc_per_node=2 train.py --batch 8'",
+        en_hint=(
+            "give the line that starts the training, in quotes, for example `--script 'torchrun "
+            "--nproc_per_node=2 train.py --batch 8'`"
+        ),
+        zh_hint="用引号给出启动训练的那条命令，例如 `--script 'torchrun --nproc_per_node=2 train.py --batch 8'`",
     ),
     "plan/script-missing": Text(
         en="script {path} does not exist",
@@ -175,14 +189,14 @@ TEXTS: dict[str, Text] = {
     "plan/script-python": Text(
         en="{python} could not be started: {why:said}",
         zh="无法启动 {python}：{why:said}",
-        en_hint="give an interpreter that has torch: --script '/path/to/python train.py'",
-        zh_hint="写明装有 torch 的解释器：--script '/path/to/python train.py'",
+        en_hint="name an interpreter that has torch in front of the script",
+        zh_hint="在脚本前写明装有 torch 的解释器",
     ),
     "plan/script-ranks": Text(
         en="the line starts {ranks} ranks on one machine, but this machine has {gpus} GPUs",
         zh="这条命令在一台机器上启动 {ranks} 个 rank，而这里只有 {gpus} 张 GPU",
-        en_hint="plan for as many GPUs as ranks: --on {ranks}x4090",
-        zh_hint="按 rank 数规划 GPU：--on {ranks}x4090",
+        en_hint=("plan for as many GPUs as ranks:\n  --on {ranks}x4090"),
+        zh_hint=("按 rank 数规划 GPU：\n  --on {ranks}x4090"),
     ),
     "plan/script-values": Text(
         en="{where} cannot be traced: it needs values that do not exist during a trace ({why:said})",
@@ -247,8 +261,8 @@ TEXTS: dict[str, Text] = {
     "plan/tight": Text(
         en="memory is tight: about {used} of {have}",
         zh="显存紧张：约 {used}，可用 {have}",
-        en_hint="lower batch.per_device, or set train.activation_checkpoint=true",
-        zh_hint="减小 batch.per_device，或设 train.activation_checkpoint=true",
+        en_hint=("lower batch.per_device, or use activation checkpointing:\n  train.activation_checkpoint=true"),
+        zh_hint=("减小 batch.per_device，或启用激活重计算：\n  train.activation_checkpoint=true"),
     ),
     "plan/over-memory": Text(
         en="a rank needs about {used}, but its share of the free memory is {have}",
@@ -259,14 +273,14 @@ TEXTS: dict[str, Text] = {
     "plan/disk-short": Text(
         en="the checkpoints will need {need}, but {place} has only {have} free",
         zh="检查点共需 {need}，而 {place} 只剩 {have}",
-        en_hint="lower save.keep_last, raise save.keep_every, or set out= to a larger disk",
-        zh_hint="减小 save.keep_last、增大 save.keep_every，或用 out= 指向更大的磁盘",
+        en_hint=("raise save.keep_every, set out= to a larger disk, or keep fewer:\n  save.keep_last=1"),
+        zh_hint=("增大 save.keep_every、用 out= 指向更大的磁盘，或少保留检查点：\n  save.keep_last=1"),
     ),
     "plan/ranks-over-cores": Text(
         en="{ranks} CPU ranks share {cores} cores, which is slower than {cores} ranks",
         zh="{ranks} 个 CPU rank 共用 {cores} 个核：比 {cores} 个 rank 更慢",
-        en_hint="set parallel.cpus={cores}",
-        zh_hint="改为 parallel.cpus={cores}",
+        en_hint=("use as many as there are cores:\n  parallel.cpus={cores}"),
+        zh_hint=("改为与核数相同：\n  parallel.cpus={cores}"),
     ),
     "plan/threads-over-cores": Text(
         en="{ranks} ranks with {threads} threads each share {cores} cores",
@@ -277,20 +291,20 @@ TEXTS: dict[str, Text] = {
     "plan/bf16-emulated": Text(
         en="{gpu} (compute capability {capability}) has no bf16 units: bf16 is emulated and slow",
         zh="{gpu}（计算能力 {capability}）没有 bf16 单元：bf16 只能由软件模拟，很慢",
-        en_hint="set train.precision=fp16",
-        zh_hint="改为 train.precision=fp16",
+        en_hint=("use fp16:\n  train.precision=fp16"),
+        zh_hint=("改用 fp16：\n  train.precision=fp16"),
     ),
     "plan/model-bf16-emulated": Text(
         en="{gpu} has no bf16 units: bf16 is emulated there and several times slower than fp16",
         zh="{gpu} 没有 bf16 单元：bf16 只能由软件模拟，比 fp16 慢数倍",
-        en_hint="{command}",
-        zh_hint="{command}",
+        en_hint=("use fp16:\n  {command}"),
+        zh_hint=("改用 fp16：\n  {command}"),
     ),
     "plan/min-over-rate": Text(
         en="lr.min={least} is above the learning rate at the start, {rate}",
         zh="lr.min={least} 高于初始学习率 {rate}",
-        en_hint="set lr.min below {rate}, or remove it: lr.min=null",
-        zh_hint="让 lr.min 小于 {rate}，或去掉它：lr.min=null",
+        en_hint=("set lr.min below {rate}, or leave it out:\n  lr.min=null"),
+        zh_hint=("让 lr.min 小于 {rate}，或不设置它：\n  lr.min=null"),
     ),
     "plan/workers-over-cores": Text(
         en="{total} data loader workers are too many for this machine with {cores} cores, so each rank gets {workers}",

@@ -14,14 +14,14 @@ TEXTS: dict[str, Text] = {
     "recipes/no-guide": Text(
         en="there is no guide project for {name}; available: {known:list}",
         zh="没有 {name} 的指南项目；可用的有：{known:list}",
-        en_hint="for example: headway new nanochat mychat",
-        zh_hint="例如：headway new nanochat mychat",
+        en_hint=("for example:\n  headway new nanochat mychat"),
+        zh_hint=("例如：\n  headway new nanochat mychat"),
     ),
     "recipes/name-not-free": Text(
         en="{name!r} cannot be the name of a new recipe; built-in recipes: {known:list}",
         zh="{name!r} 不能用作新配方的名字；内置配方有：{known:list}",
-        en_hint="use lower-case letters, digits and _, such as headway new --recipe mytask mytask",
-        zh_hint="使用小写字母、数字和下划线，例如 headway new --recipe mytask mytask",
+        en_hint=("use lower-case letters, digits and _, for example:\n  headway new --recipe mytask mytask"),
+        zh_hint=("使用小写字母、数字和下划线，例如：\n  headway new --recipe mytask mytask"),
     ),
     "recipes/folder-not-empty": Text(
         en="{folder} is not an empty folder",
@@ -32,20 +32,20 @@ TEXTS: dict[str, Text] = {
     "recipes/data-changed": Text(
         en="{file} has changed since it was prepared (within the 4 MiB that start at byte {offset:,})",
         zh="{file} 在准备完成之后被改动（从第 {offset:,} 字节起的 4 MiB 内）",
-        en_hint="remove the prepared folder; it is created again from the source data:\nrm -r {folder}",
-        zh_hint="删除准备好的目录，下次会由源数据重新生成：\nrm -r {folder}",
+        en_hint=("remove the prepared folder; it is created again from the source data:\n  rm -r {folder}"),
+        zh_hint=("删除准备好的目录，下次会由源数据重新生成：\n  rm -r {folder}"),
     ),
     "recipes/data-size": Text(
         en="{file} has {have:,} bytes, but had {want:,} when it was prepared",
         zh="{file} 现有 {have:,} 字节，准备完成时为 {want:,} 字节",
-        en_hint="remove the prepared folder; it is created again from the source data:\nrm -r {folder}",
-        zh_hint="删除准备好的目录，下次会由源数据重新生成：\nrm -r {folder}",
+        en_hint=("remove the prepared folder; it is created again from the source data:\n  rm -r {folder}"),
+        zh_hint=("删除准备好的目录，下次会由源数据重新生成：\n  rm -r {folder}"),
     ),
     "recipes/seal-unread": Text(
         en="{file} cannot be read: {why:said}",
         zh="无法读取 {file}：{why:said}",
-        en_hint="remove the prepared folder; it is created again from the source data:\nrm -r {folder}",
-        zh_hint="删除准备好的目录，下次会由源数据重新生成：\nrm -r {folder}",
+        en_hint=("remove the prepared folder; it is created again from the source data:\n  rm -r {folder}"),
+        zh_hint=("删除准备好的目录，下次会由源数据重新生成：\n  rm -r {folder}"),
     ),
     "recipes/waiting": Text(
         en="another process is preparing the data in {folder}; waiting for it",
@@ -60,8 +60,8 @@ TEXTS: dict[str, Text] = {
     "recipes/unknown-near": Text(
         en="there is no recipe {name}; built-in recipes: {known:list}",
         zh="没有名为 {name} 的配方；内置配方有：{known:list}",
-        en_hint="type {near}, or give a folder that contains preset.py and task.py",
-        zh_hint="输入 {near}，或给出一个含有 preset.py 和 task.py 的目录",
+        en_hint="give a folder that holds preset.py and task.py, or the nearest recipe, {near}:",
+        zh_hint="给出含有 preset.py 和 task.py 的目录，或最接近的配方 {near}：",
     ),
     "recipes/folder-lacks": Text(
         en="the recipe folder {folder} has no {file}",
@@ -78,7 +78,7 @@ TEXTS: dict[str, Text] = {
     "recipes/will-not-load": Text(
         en="{file} cannot be loaded: {why:said}",
         zh="无法加载 {file}：{why:said}",
-        en_hint="correct the file, then check it with: python -m py_compile {file}",
-        zh_hint="修正该文件，然后检查：python -m py_compile {file}",
+        en_hint=("correct the file, then check it:\n  python -m py_compile {file}"),
+        zh_hint=("修正该文件，然后检查：\n  python -m py_compile {file}"),
     ),
 }

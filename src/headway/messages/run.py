@@ -85,8 +85,8 @@ SIGUSR1、SIGUSR2 和 SIGHUP 转发给会处理它们的进程，训练继续。
     "run/json-without-dry-run": Text(
         en="--json shows what would be started, so it needs --dry-run; a run prints only the program's own output",
         zh="--json 用于显示将要启动的内容，需要与 --dry-run 一起使用；运行时的输出是程序自己的",
-        en_hint="type: headway run --dry-run --json {line}",
-        zh_hint="输入：headway run --dry-run --json {line}",
+        en_hint=("only a dry run is printed as JSON:\n  headway run --dry-run --json {line}"),
+        zh_hint=("只有试算可以输出 JSON：\n  headway run --dry-run --json {line}"),
     ),
     "run/cpus-original": Text(
         en="--cpus {cpus} only hides the GPUs here, because the line starts its own processes: {why:said}",
@@ -145,8 +145,8 @@ SIGUSR1、SIGUSR2 和 SIGHUP 转发给会处理它们的进程，训练继续。
     "run/not-native": Text(
         en="headway cannot start this line itself: {why:said}",
         zh="headway 无法直接启动这条命令：{why:said}",
-        en_hint="remove --launcher, or use --launcher original",
-        zh_hint="去掉 --launcher，或改用 --launcher original",
+        en_hint=("leave out --launcher, or keep the line's own launcher:\n  --launcher original"),
+        zh_hint=("去掉 --launcher，或使用该命令自己的启动器：\n  --launcher original"),
     ),
     "run/no-program": Text(
         en="{program} is not on PATH",
@@ -157,8 +157,10 @@ SIGUSR1、SIGUSR2 和 SIGHUP 转发给会处理它们的进程，训练继续。
     "run/not-clean": Text(
         en="{path} is not a launch config written by headway adopt",
         zh="{path} 不是 headway adopt 写出的启动配置",
-        en_hint="use headway train {path} for a training config; type a launch line directly: headway run torchrun …",
-        zh_hint="训练配置用 headway train {path}；启动命令照原样输入：headway run torchrun …",
+        en_hint=(
+            "it is a training config; a launch line is typed after `headway run` as it is:\n  headway train {path}"
+        ),
+        zh_hint=("这是训练配置；启动命令要照原样写在 `headway run` 后面：\n  headway train {path}"),
     ),
     "run/clean-open": Text(
         en="{path} has values that are not set: {names:list}",
@@ -175,8 +177,8 @@ SIGUSR1、SIGUSR2 和 SIGHUP 转发给会处理它们的进程，训练继续。
     "run/clean-launcher": Text(
         en="{path} is for {launcher}; from a file, only python and torchrun on one machine can be started",
         zh="{path} 用的是 {launcher}，而从文件只能启动单机的 python 和 torchrun",
-        en_hint="run the original line: headway run {launcher} …",
-        zh_hint="运行它原来的命令：headway run {launcher} …",
+        en_hint="run the line it came from with `headway run`, as it is",
+        zh_hint="用 `headway run` 照原样运行它原来的命令",
     ),
     "run/no-resume": Text(
         en="{run} is an external program; only the program itself knows how to resume",
@@ -187,8 +189,8 @@ SIGUSR1、SIGUSR2 和 SIGHUP 转发给会处理它们的进程，训练继续。
     "run/bad-gpus": Text(
         en="{value} is not a number, an index or a UUID of a GPU",
         zh="{value} 不是 GPU 的数量、编号或 UUID",
-        en_hint="--gpus 2 uses two free ones, --gpus 0,1 uses these two",
-        zh_hint="--gpus 2 选两张空闲的，--gpus 0,1 指定这两张",
+        en_hint=("`--gpus 0,1` takes these two; two free ones:\n  --gpus 2"),
+        zh_hint=("`--gpus 0,1` 指定这两张；选两张空闲的：\n  --gpus 2"),
     ),
     "run/gpus-or-cpus": Text(
         en="--gpus and --cpus cannot be used together",
@@ -199,8 +201,8 @@ SIGUSR1、SIGUSR2 和 SIGHUP 转发给会处理它们的进程，训练继续。
     "run/no-gpus": Text(
         en="the line needs one rank per GPU ({words}), but this machine has no GPU",
         zh="命令要求每张 GPU 一个 rank（{words}），但本机没有 GPU",
-        en_hint="use the CPU: headway run --cpus 2 …",
-        zh_hint="改用 CPU：headway run --cpus 2 …",
+        en_hint=("start it on the CPU:\n  --cpus 2"),
+        zh_hint=("改用 CPU：\n  --cpus 2"),
     ),
     "run/too-few-gpus": Text(
         en="{wanted} GPUs are needed, but this machine has {here}", zh="需要 {wanted} 张 GPU，本机只有 {here} 张"
@@ -208,8 +210,8 @@ SIGUSR1、SIGUSR2 和 SIGHUP 转发给会处理它们的进程，训练继续。
     "run/too-few-free": Text(
         en="{wanted} free GPUs are needed; in use: {holders}",
         zh="需要 {wanted} 张空闲 GPU；占用情况：{holders}",
-        en_hint="wait for them with: --when-free {wanted}",
-        zh_hint="等待空闲：--when-free {wanted}",
+        en_hint=("wait for them:\n  --when-free {wanted}"),
+        zh_hint=("等待空闲：\n  --when-free {wanted}"),
     ),
     "run/no-such-gpu": Text(
         en="there is no GPU {name}; this machine has {here}", zh="没有 GPU {name}；本机共 {here} 张"
@@ -220,8 +222,8 @@ SIGUSR1、SIGUSR2 和 SIGHUP 转发给会处理它们的进程，训练继续。
     "run/gpu-claimed": Text(
         en="GPU {name} is used by another run ({holder})",
         zh="GPU {name} 正被另一次训练占用（{holder}）",
-        en_hint="use free ones with --gpus N, or wait with --when-free N",
-        zh_hint="用 --gpus N 选空闲的，或用 --when-free N 等待",
+        en_hint="take free ones by their number, such as `--gpus 1`, or wait for them with `--when-free`",
+        zh_hint="用 `--gpus 1` 这样的数量选空闲的，或用 `--when-free` 等待",
     ),
     "run/waiting": Text(
         en="waiting for {wanted} free GPUs; in use: {holders}", zh="等待 {wanted} 张空闲 GPU；占用情况：{holders}"

@@ -6,20 +6,20 @@ TEXTS: dict[str, Text] = {
     "telemetry/no-runs": Text(
         en="there is no run in {out}",
         zh="{out} 中还没有训练",
-        en_hint="start one: headway train, or name the folder: --out DIR",
-        zh_hint="开始训练：headway train；或用 --out DIR 指定目录",
+        en_hint=("name another folder with --out, or start a run:\n  headway train"),
+        zh_hint=("用 --out 指定其他目录，或开始训练：\n  headway train"),
     ),
     "telemetry/no-run": Text(
         en="there is no run called {given}; {out} contains {num} other runs",
         zh="没有名为 {given} 的训练；{out} 中另有 {num} 次训练",
-        en_hint="list them: headway runs --out {out}",
-        zh_hint="查看列表：headway runs --out {out}",
+        en_hint=("list them:\n  headway runs --out {out}"),
+        zh_hint=("查看列表：\n  headway runs --out {out}"),
     ),
     "telemetry/closed": Text(
         en="no permission to read {path}: it belongs to {owner}, and run directories are private by default",
         zh="无权读取 {path}：它属于 {owner}，训练目录默认仅所有者可读",
-        en_hint="ask {owner} to type: chmod -R go+rX {path}",
-        zh_hint="由 {owner} 运行：chmod -R go+rX {path}",
+        en_hint=("{owner} has to type:\n  chmod -R go+rX {path}"),
+        zh_hint=("由 {owner} 运行：\n  chmod -R go+rX {path}"),
     ),
     "telemetry/record-missing": Text(
         en="{path} is missing: the run directory is incomplete",
@@ -30,8 +30,8 @@ TEXTS: dict[str, Text] = {
     "telemetry/record-unreadable": Text(
         en="{path} cannot be read: {why:said}",
         zh="无法读取 {path}：{why:said}",
-        en_hint="look at it:\nls -l {path}",
-        zh_hint="查看该文件：\nls -l {path}",
+        en_hint=("look at it:\n  ls -ld {path}"),
+        zh_hint=("查看该文件：\n  ls -ld {path}"),
     ),
     "telemetry/record-damaged": Text(
         en="{path} is damaged: {why:said}",

@@ -112,32 +112,35 @@ TEXTS: dict[str, Text] = {
     "tune/budget-unreadable": Text(
         en="--budget {given} is not a time of at least 3 seconds",
         zh="--budget {given} 不是至少 3 秒的时间",
-        en_hint="write it like --budget 10m, --budget 90s or --budget 1h",
-        zh_hint="写成 --budget 10m、--budget 90s 或 --budget 1h",
+        en_hint=("write it like 10m, 90s or 1h:\n  --budget 10m"),
+        zh_hint=("写成 10m、90s 或 1h 这样：\n  --budget 10m"),
     ),
     "tune/budget-too-short": Text(
         en="the budget was used up before the first probe finished",
         zh="第一次试测还没完成，预算就用完了",
-        en_hint="give more time: --budget 10m",
-        zh_hint="多给一些时间：--budget 10m",
+        en_hint=("give more time:\n  --budget 10m"),
+        zh_hint=("多给一些时间：\n  --budget 10m"),
     ),
     "tune/budget-ended": Text(
         en="the budget was used up and none of the {num} probes finished:\n{reasons}",
         zh="预算用完，{num} 次试测都未完成：\n{reasons}",
-        en_hint="give more time (--budget 30m) or start from settings that run",
-        zh_hint="多给一些时间（--budget 30m），或从能运行的设置开始",
+        en_hint=("begin from settings that run, or give more time:\n  --budget 30m"),
+        zh_hint=("从能运行的设置开始，或多给一些时间：\n  --budget 30m"),
     ),
     "tune/nothing-fits": Text(
         en="all {num} probes ran out of memory, even with the smallest micro-batch:\n{reasons}",
         zh="{num} 次试测全部显存或内存不足，最小的微批也不例外：\n{reasons}",
-        en_hint="use a smaller model, shard it (parallel.strategy=fsdp) or use devices with more memory",
-        zh_hint="换更小的模型、分片（parallel.strategy=fsdp）或使用显存更大的设备",
+        en_hint=("take a smaller model, use devices with more memory, or shard it:\n  parallel.strategy=fsdp"),
+        zh_hint=("换更小的模型、使用显存更大的设备，或分片：\n  parallel.strategy=fsdp"),
     ),
     "tune/nothing-runs": Text(
         en="none of the {num} probes finished:\n{reasons}",
         zh="{num} 次试测都未完成：\n{reasons}",
-        en_hint="the searched settings are not the cause; headway train shows the error with its traceback",
-        zh_hint="问题不在被搜索的设置上：headway train 会给出完整的报错",
+        en_hint=(
+            "the fault is not in the settings that are searched; `headway train` with the same words shows it "
+            "with its traceback"
+        ),
+        zh_hint="问题不在被搜索的设置上；用同样的参数运行 `headway train` 会给出完整的报错",
     ),
     "tune/rates-torch-only": Text(
         en="the ranks train with {framework}, but the learning-rate range test supports only PyTorch",
@@ -148,8 +151,8 @@ TEXTS: dict[str, Text] = {
     "tune/source-unwritable": Text(
         en="the result of the search could not be written into {path}: {why:said}",
         zh="搜索结果无法写入 {path}：{why:said}",
-        en_hint="keep the file and write a new one: --write-to {near}",
-        zh_hint="保留原文件，写入新文件：--write-to {near}",
+        en_hint=("keep it and write a new file:\n  --write-to {near}"),
+        zh_hint=("保留原文件，写入新文件：\n  --write-to {near}"),
     ),
     "tune/target-not-yaml": Text(
         en="--write-to {path}: new files can only be written as YAML",

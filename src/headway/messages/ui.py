@@ -64,8 +64,8 @@ TEXTS: dict[str, Text] = {
     "ui/compare-alone": Text(
         en="{out} has no other run that {name} can be compared with",
         zh="{out} 中没有与 {name} 同类的其他训练",
-        en_hint="type: headway compare RUN RUN (headway runs lists them)",
-        zh_hint="运行：headway compare RUN RUN（headway runs 会列出它们）",
+        en_hint=("name two runs; this lists them:\n  headway runs"),
+        zh_hint=("给出两个训练任务的名称；查看列表：\n  headway runs"),
     ),
     "ui/watch-loss": Text(en="loss", zh="损失"),
     "ui/watch-val": Text(en="validation", zh="验证"),
@@ -133,7 +133,7 @@ TEXTS: dict[str, Text] = {
     "ui/no-metrics": Text(
         en="{name} has no metrics yet: no step is finished",
         zh="{name} 还没有指标：一步都没有完成",
-        en_hint="see what it is doing: headway watch {name} --once",
-        zh_hint="查看当前状态：headway watch {name} --once",
+        en_hint=("see what it is doing:\n  headway watch {name} --once"),
+        zh_hint=("查看当前状态：\n  headway watch {name} --once"),
     ),
 }

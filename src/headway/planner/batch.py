@@ -123,22 +123,14 @@ def suggest_batches(wish: BatchWish) -> tuple[Batch, ...]:
     return tuple(sorted(found.values(), key=lambda batch: _distance(wish, samples, batch))[:3])
 
 
-def write_batch(wish: BatchWish, batch: Batch) -> tuple[str, ...]:
-    """Return the settings ready to paste: `batch.per_device=12 batch.total=49152 (accumulation 1)`.
-
-    Where the user wrote the guide's own names, a second line has the same in those.
-    """
+def write_batch(wish: BatchWish, batch: Batch) -> str:
+    """Return the settings ready to paste, under the names that the user wrote: `batch.per_device=12 …`."""
     settings = {"batch.per_device": batch.per_device, "batch.total": batch.samples * wish.unit_size}
-    note = f" (accumulation {batch.accumulation})"
     if wish.accumulation is not None:  # it must change too, or the three would disagree
         settings["batch.accumulation"] = batch.accumulation
-        note = ""
-    plain = " ".join(f"{key}={value}" for key, value in settings.items()) + note
     names = wish.spelling or {}
-    if not any(key in names for key in settings):
-        return (plain,)
-    guide = (f"--{names[key]}={value}" if key in names else f"{key}={value}" for key, value in settings.items())
-    return plain, f"= {' '.join(guide)}"
+    words = (f"--{names[key]}={value}" if key in names else f"{key}={value}" for key, value in settings.items())
+    return " ".join(words)
 
 
 def _batch(wish: BatchWish, per_device: int, accumulation: int) -> Batch:
@@ -188,7 +180,7 @@ def _refuse(wish: BatchWish, code: str) -> PlanError:
         "batch.accumulation": wish.accumulation,
         "tokens_per_sample": size if wish.unit == "tokens" else None,
     }
-    lines = [line for batch in suggest_batches(wish) for line in write_batch(wish, batch)]
+    lines = [write_batch(wish, batch) for batch in suggest_batches(wish)]
     return PlanError(
         code,
         total=wish.total,

@@ -60,7 +60,7 @@ def _keep_one(
     if not gpus and origins.get("parallel.cpus", "default") != "default":
         asked = parallel.cpus
     if asked > 1:
-        raise PlanError("plan/single-many", ranks=asked)
+        raise PlanError("plan/single-many", ranks=asked, one="parallel.gpus=1" if gpus else "parallel.cpus=1")
     return gpus[:1], 1
 
 

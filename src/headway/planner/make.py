@@ -123,7 +123,7 @@ def _share_out(
             whole=whole,
             ranks=world_size,
             per_device=asked.per_device if own == level else f"{whole / world_size:g}",
-            choices=", ".join(f"batch.all_devices={one}" for one in near),
+            choices="\n".join(f"  batch.all_devices={one}" for one in near),
         )
     origins = {**origins, "batch.per_device": f"{whole} / {world_size}"}
     return asked.model_copy(update={"per_device": share}), origins, {**layers, "batch.per_device": level}

@@ -181,7 +181,7 @@ def _refuse(plan: Plan, config: RunConfig, machine: MachineReport, model: Model,
         if sharded is not None and sharded.micro_batch < plan.micro_batch:
             change = f"parallel.strategy=fsdp batch.per_device={sharded.micro_batch}"
             found[change] = foresee(sharded, config, machine, model)
-    lines = [f"  {change} ({size(one.used_bytes)})" for change, one in list(found.items())[:3]]
+    lines = [f"  {change}  # {size(one.used_bytes)}" for change, one in list(found.items())[:3]]
     parts = sorted(forecast.memory.parts.items(), key=lambda part: -part[1])
     return PlanError(
         "plan/does-not-fit" if lines else "plan/never-fits",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -70,7 +69,7 @@ def require_trust(path: Path, ask: Ask | None = None) -> None:
     if ask is not None and ask(path):
         _remember(path)
         return
-    raise UsageError("cli/untrusted", path=path, quoted=shlex.quote(str(path)))
+    raise UsageError("cli/untrusted", path=path)
 
 
 def _typed(words: Sequence[str], key: str) -> list[str]:

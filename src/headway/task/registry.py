@@ -51,7 +51,9 @@ def find_recipe(name_or_folder: str) -> Recipe:
     near = difflib.get_close_matches(name_or_folder.lower(), RECIPES, n=1)
     if not near:
         raise UsageError("recipes/unknown", name=name_or_folder, known=known)
-    raise UsageError("recipes/unknown-near", name=name_or_folder, known=known, near=near[0])
+    raise UsageError(
+        "recipes/unknown-near", name=name_or_folder, known=known, near=near[0], swap={name_or_folder: near[0]}
+    )
 
 
 def locate_in_recipe(error: BaseException) -> tuple[str, int] | None:

@@ -33,6 +33,11 @@ def remember_words(words: Sequence[str]) -> None:
     _given[0] = tuple(words)
 
 
+def given_words() -> tuple[str, ...]:
+    """Return what the user typed after `headway`."""
+    return _given[0]
+
+
 def find_program() -> str:
     """Return `headway` as it can be typed here: by its path where the name alone would not be found."""
     if shutil.which("headway"):

@@ -81,7 +81,7 @@ def test_left_over_variables_are_named_ready_to_unset():
     (finding,) = (
         one for one in judge_machine(machine(environment={"RANK": "1", "MASTER_PORT": "9"})) if "env" in one.code
     )
-    assert hint(finding.code, "en", **finding.facts) == "type: unset RANK MASTER_PORT"
+    assert hint(finding.code, "en", **finding.facts) == "remove them:\n  unset RANK MASTER_PORT"
 
 
 def test_inspect_reads_this_machine_without_importing_torch(tmp_path):

@@ -36,4 +36,4 @@ def test_a_section_shows_text_hint_and_exit_code(books):
     place = english.index("### plan/batch-does-not-divide")
     assert "error: batch.total={total}" in english[place : place + 200]
     section = chinese.partition("### cli/no-command-near")[2].partition("###")[0]
-    assert "提示：改为：{path} {near}" in section and "退出码 2；出自 `cli/refusals.py`" in section
+    assert "提示：改为：\n  {again}" in section and "退出码 2；出自 `cli/refusals.py`" in section

@@ -148,7 +148,7 @@ def test_a_rank_that_is_set_once_for_all_is_caught_and_explained():
     first, second = _start_all([_told(0, 8, port), _told(0, 8, port)], lambda ranks: 0)
     error, code = (first, second) if isinstance(first, UsageError) else (second, first)
     assert code == 2 and error.code == "guide/rank-twice"
-    assert "RANK=$r" in error.hint() and "torchrun --nproc_per_node=8" in error.hint()
+    assert "torchrun --nproc_per_node=8" in error.hint()
 
 
 def test_ranks_that_do_not_come_are_named():

@@ -8,14 +8,14 @@ TEXTS: dict[str, Text] = {
     "atlas/patches": Text(
         en="an image of {size} pixels cannot be divided evenly into patches of {patch} pixels",
         zh="{size} 像素的图像无法平分为边长 {patch} 的图块",
-        en_hint="set task.image_size={near}",
-        zh_hint="设 task.image_size={near}",
+        en_hint=("use a size that divides:\n  task.image_size={near}"),
+        zh_hint=("改用可以整除的大小：\n  task.image_size={near}"),
     ),
     "atlas/dense-width": Text(
         en="task.vggt_dense_width={width} is not a multiple of 8; the position encoding of VGGT's dense head needs one",
         zh="task.vggt_dense_width={width} 不是 8 的倍数，而 VGGT 稠密头的位置编码要求 8 的倍数",
-        en_hint="set task.vggt_dense_width={near}",
-        zh_hint="设 task.vggt_dense_width={near}",
+        en_hint=("use a width that divides:\n  task.vggt_dense_width={near}"),
+        zh_hint=("改用可以整除的宽度：\n  task.vggt_dense_width={near}"),
     ),
     "atlas/heads": Text(
         en="{key}={heads} does not divide a width of {width} evenly",
@@ -27,16 +27,16 @@ TEXTS: dict[str, Text] = {
         en="task.whiten=true needs features that do not change, but with task.freeze_vggt=false they change during "
         "training",
         zh="task.whiten=true 要求特征保持不变，而 task.freeze_vggt=false 会让特征随训练改变",
-        en_hint="set task.whiten=false, or task.freeze_vggt=true",
-        zh_hint="设 task.whiten=false，或设 task.freeze_vggt=true",
+        en_hint=("use one of these:\n  task.whiten=false\n  task.freeze_vggt=true"),
+        zh_hint=("改用下列之一：\n  task.whiten=false\n  task.freeze_vggt=true"),
     ),
     "atlas/batch-meaning": Text(
         en="data.batch_size={per_device} is per GPU: {per_device} × {ranks} GPUs × gradient accumulation "
         "{accumulation} = {total} per step, not {usual}, as batch_size {guide} on the same number of GPUs gives",
         zh="data.batch_size={per_device} 是每张 GPU 的批大小：{per_device} × {ranks} 张 GPU × 梯度累积 "
         "{accumulation} 次 = 每步 {total}，而 batch_size {guide} 在同样多的 GPU 上是每步 {usual}",
-        en_hint="for {usual} per step, set data.batch_size={same} training.gradient_accumulation_steps={turns}",
-        zh_hint="若要每步 {usual}，设 data.batch_size={same} training.gradient_accumulation_steps={turns}",
+        en_hint=("for {usual} per step:\n  data.batch_size={same} training.gradient_accumulation_steps={turns}"),
+        zh_hint=("若要每步 {usual}：\n  data.batch_size={same} training.gradient_accumulation_steps={turns}"),
     ),
     "atlas/rate-meaning": Text(
         en="the learning rate is {rate}; {base} scaled only by the number of GPUs, as in the guide, gives {by_gpus}; "
@@ -45,21 +45,34 @@ TEXTS: dict[str, Text] = {
             "学习率为 {rate}；按指南只随 GPU 数缩放 {base} 得 {by_gpus}，"
             "按每步样本数（{total} 比 {guide}）缩放得 {by_samples}"
         ),
-        en_hint="set lr.base_batch={one_gpu} for the first, lr.base_batch={guide} for the second",
-        zh_hint="前者设 lr.base_batch={one_gpu}，后者设 lr.base_batch={guide}",
+        en_hint=(
+            "the first line is for the first meaning, the second for the second:\n"
+            "  lr.base_batch={one_gpu}\n"
+            "  lr.base_batch={guide}"
+        ),
+        zh_hint=("前一种含义用第一行，后一种含义用第二行：\n  lr.base_batch={one_gpu}\n  lr.base_batch={guide}"),
     ),
     "atlas/encoders-too-large": Text(
         en="the encoders alone need {need} on each GPU, but the smallest has {have}; more GPUs do not help, because "
         "each holds all encoders",
         zh="仅编码器在每张 GPU 上就需要 {need}，而最小的一张只有 {have}；增加 GPU 不会减少占用，因为每张都保存全部权重",
-        en_hint="set task.freeze_vggt=true task.freeze_lang_encoder=true, or parallel.strategy=fsdp",
-        zh_hint="设 task.freeze_vggt=true task.freeze_lang_encoder=true，或设 parallel.strategy=fsdp",
+        en_hint=(
+            "freeze the encoders, or shard them:\n"
+            "  task.freeze_vggt=true task.freeze_lang_encoder=true\n"
+            "  parallel.strategy=fsdp"
+        ),
+        zh_hint=(
+            "冻结编码器，或使用分片：\n  task.freeze_vggt=true task.freeze_lang_encoder=true\n  parallel.strategy=fsdp"
+        ),
     ),
     "atlas/no-weights": Text(
         en="the weights of {key}={name} are not on this machine, and the small built-in encoders are turned off",
         zh="本机没有 {key}={name} 的权重，而小型内置编码器已关闭",
-        en_hint="download the weights and set {key} to their folder, or set task.builtin_encoders=true",
-        zh_hint="下载权重并将 {key} 设为其目录，或设 task.builtin_encoders=true",
+        en_hint=(
+            "fetch the weights and set {key} to their folder, or use the small built-in encoders:\n"
+            "  task.builtin_encoders=true"
+        ),
+        zh_hint=("下载权重并将 {key} 设为其目录，或使用内置的小编码器：\n  task.builtin_encoders=true"),
     ),
     "atlas/stands-in": Text(
         en="the weights of {key}={name} are not on this machine; the small built-in encoder is used instead",
@@ -81,20 +94,25 @@ TEXTS: dict[str, Text] = {
     "atlas/no-transformers": Text(
         en="the encoder in {folder} needs the package transformers, but it is not installed",
         zh="{folder} 中的编码器需要软件包 transformers，但尚未安装",
-        en_hint="run: pip install transformers",
-        zh_hint="运行：pip install transformers",
+        en_hint=("install it:\n  pip install transformers"),
+        zh_hint=("安装它：\n  pip install transformers"),
     ),
     "atlas/missing-library": Text(
         en="the data of Atlas needs {package}, but it is not installed",
         zh="Atlas 的数据需要 {package}，但尚未安装",
-        en_hint="run: pip install 'headway[atlas]'",
-        zh_hint="运行：pip install 'headway[atlas]'",
+        en_hint=("install it:\n  pip install 'headway[atlas]'"),
+        zh_hint=("安装它：\n  pip install 'headway[atlas]'"),
     ),
     "atlas/no-episodes": Text(
         en="there is no episode in {folder}: neither {split}/episode_000000 nor a .hdf5 file",
         zh="{folder} 中没有回合：既没有 {split}/episode_000000，也没有 .hdf5 文件",
-        en_hint="set task.data_dir to the folder above {split}, or to LIBERO's files, or try task.synthetic=true",
-        zh_hint="将 task.data_dir 设为 {split} 的上一级目录或 LIBERO 文件所在目录，或先试 task.synthetic=true",
+        en_hint=(
+            "set task.data_dir to the folder above {split}, or to LIBERO's files, or try the synthetic data:\n"
+            "  task.synthetic=true"
+        ),
+        zh_hint=(
+            "将 task.data_dir 设为 {split} 的上一级目录或 LIBERO 文件所在目录，或先用合成数据：\n  task.synthetic=true"
+        ),
     ),
     "atlas/few-episodes": Text(
         en="{folder} contains {have} episodes, of which {held} are held out for validation; training and validation "
@@ -106,8 +124,8 @@ TEXTS: dict[str, Text] = {
     "atlas/only-synthetic": Text(
         en="{folder} contains scripted episodes, but this run needs real ones",
         zh="{folder} 中是脚本生成的回合，而本次训练要求真实数据",
-        en_hint="set task.data_dir to real episodes, or accept the scripted ones: task.synthetic=true",
-        zh_hint="将 task.data_dir 指向真实回合；如果脚本数据即可，加上：task.synthetic=true",
+        en_hint=("set task.data_dir to real episodes, or train on the synthetic ones:\n  task.synthetic=true"),
+        zh_hint=("将 task.data_dir 指向真实回合；如果合成数据就够用：\n  task.synthetic=true"),
     ),
     "atlas/frames": Text(
         en="{folder} has {have} images of the {camera} camera, but {rows} actions",
@@ -148,14 +166,14 @@ TEXTS: dict[str, Text] = {
     "atlas/bad-index": Text(
         en="{file} cannot be read: {why:said}",
         zh="无法读取 {file}：{why:said}",
-        en_hint="remove the folder {folder}; the next start creates it again",
-        zh_hint="删除目录 {folder}；下次启动时会重新生成",
+        en_hint=("remove the folder; the next start creates it again:\n  rm -r {folder}"),
+        zh_hint=("删除该目录；下次启动时会重新生成：\n  rm -r {folder}"),
     ),
     "atlas/not-prepared": Text(
         en="the episodes in {folder} have not been indexed for this run, or have changed since then",
         zh="{folder} 中的回合尚未为本次训练建立索引，或之后又有改动",
-        en_hint="start the run with headway train or headway resume, which prepare the data first",
-        zh_hint="用 headway train 或 headway resume 启动，它们会先准备数据",
+        en_hint="start the run with `headway train` or `headway resume`, which prepare the data first",
+        zh_hint="用 `headway train` 或 `headway resume` 启动，它们会先准备数据",
     ),
     "atlas/cannot-write": Text(
         en="data cannot be prepared in {folder}: {why:said}",
@@ -176,8 +194,8 @@ TEXTS: dict[str, Text] = {
     "atlas/no-such-episode": Text(
         en="there is no held-out episode {episode}; the numbers are 0 to {last}",
         zh="没有编号为 {episode} 的验证回合；编号为 0 到 {last}",
-        en_hint="set episode={last} or less",
-        zh_hint="将 episode 设为 {last} 或更小",
+        en_hint=("the last one:\n  episode={last}"),
+        zh_hint=("最后一个是：\n  episode={last}"),
     ),
     "atlas/predicted": Text(
         en='{frames} frames with the instruction "{said}": pose L1 {l1}, gripper equal to the demonstration in '

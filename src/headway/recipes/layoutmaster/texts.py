@@ -22,21 +22,26 @@ TEXTS: dict[str, Text] = {
     "layoutmaster/heads": Text(
         en="a width of {width} is not divisible by both {heads} heads and 4",
         zh="宽度 {width} 无法被 {heads} 个注意力头和 4 同时整除",
-        en_hint="set task.hidden_dim={near}",
-        zh_hint="设 task.hidden_dim={near}",
+        en_hint=("use a width that divides:\n  task.hidden_dim={near}"),
+        zh_hint=("改用可以整除的宽度：\n  task.hidden_dim={near}"),
     ),
     "layoutmaster/layer-scale": Text(
         en="layer numbers are scaled by {scale} (the top-level max_elements), but a poster may have {elements} layers",
         zh="层序按 {scale} 归一化（顶层的 max_elements），而一张海报最多有 {elements} 层",
-        en_hint="give both the same number: task.layer_scale={elements}",
-        zh_hint="两处写成同一个数：task.layer_scale={elements}",
+        en_hint=("give both the same number:\n  task.layer_scale={elements}"),
+        zh_hint=("两处写成同一个数：\n  task.layer_scale={elements}"),
     ),
     "layoutmaster/backbone-not-set": Text(
         en="visual_backbone=clip needs weights, but backbone_path is null",
         zh="visual_backbone=clip 需要权重，但 backbone_path 为空",
-        en_hint="set task.backbone_path to a CLIP folder with config.json and model.safetensors, or set "
-        "task.visual_backbone=small",
-        zh_hint="将 task.backbone_path 设为含 config.json 和 model.safetensors 的目录，或设 task.visual_backbone=small",
+        en_hint=(
+            "set task.backbone_path to a CLIP folder with model.safetensors, or use the small backbone:\n"
+            "  task.visual_backbone=small"
+        ),
+        zh_hint=(
+            "将 task.backbone_path 设为含 config.json 和 model.safetensors 的目录，或使用小骨干网络：\n"
+            "  task.visual_backbone=small"
+        ),
     ),
     "layoutmaster/jsonl": Text(
         en="use_trajectory_dataset=false means the older JSONL format, which is not supported here",
@@ -59,26 +64,33 @@ TEXTS: dict[str, Text] = {
     "layoutmaster/betas": Text(
         en="the noise schedule cannot go from beta_start={start} to beta_end={end}",
         zh="噪声无法从 beta_start={start} 变到 beta_end={end}",
-        en_hint="use 0 < beta_start <= beta_end < 1; published values: task.beta_start=0.0001 task.beta_end=0.02",
-        zh_hint="须满足 0 < beta_start <= beta_end < 1；原值为 task.beta_start=0.0001 task.beta_end=0.02",
+        en_hint=(
+            "keep 0 < beta_start <= beta_end < 1; the published values:\n  task.beta_start=0.0001 task.beta_end=0.02"
+        ),
+        zh_hint=("须满足 0 < beta_start <= beta_end < 1；原值为：\n  task.beta_start=0.0001 task.beta_end=0.02"),
     ),
     "layoutmaster/too-many-steps": Text(
         en="task.{key}={steps} is more than the {most} timesteps of the diffusion",
         zh="task.{key}={steps} 超过了扩散的总步数 {most}",
-        en_hint="set task.{key}={most} or fewer; 10 to 50 are usual",
-        zh_hint="将 task.{key} 设为不超过 {most}；通常为 10 到 50",
+        en_hint=("10 to 50 are usual; at most:\n  task.{key}={most}"),
+        zh_hint=("通常为 10 到 50；最多为：\n  task.{key}={most}"),
     ),
     "layoutmaster/no-posters": Text(
         en="{folder} has no poster: a poster is a directory with json/ and parse/ inside",
         zh="{folder} 中没有海报：每张海报是一个目录，内含 json/ 和 parse/",
-        en_hint="set task.data_dir (data.data_root) to the folder above the posters, or try task.synthetic=true",
-        zh_hint="将 task.data_dir（data.data_root）设为海报目录的上一级，或先试 task.synthetic=true",
+        en_hint=(
+            "set task.data_dir (data.data_root) to the folder above the posters, or try the synthetic data:\n"
+            "  task.synthetic=true"
+        ),
+        zh_hint=("将 task.data_dir（data.data_root）设为海报目录的上一级，或先用合成数据：\n  task.synthetic=true"),
     ),
     "layoutmaster/only-synthetic": Text(
         en="{folder} contains the small synthetic posters, but this run needs real ones",
         zh="{folder} 中是小型合成海报，而本次训练要求真实数据",
-        en_hint="set task.data_dir to a folder with real posters, or accept the synthetic ones: task.synthetic=true",
-        zh_hint="将 task.data_dir 指向真实海报所在的目录；如果合成数据即可，加上：task.synthetic=true",
+        en_hint=(
+            "set task.data_dir to a folder with real posters, or train on the synthetic ones:\n  task.synthetic=true"
+        ),
+        zh_hint=("将 task.data_dir 指向真实海报所在的目录；如果合成数据就够用：\n  task.synthetic=true"),
     ),
     "layoutmaster/few-posters": Text(
         en="{have} posters with train_ratio={ratio} leave the training set or the validation set empty",
@@ -107,38 +119,38 @@ TEXTS: dict[str, Text] = {
     "layoutmaster/no-trajectories": Text(
         en="{folder} has no trajectories.safetensors",
         zh="{folder} 中没有 trajectories.safetensors",
-        en_hint='create them: python -m headway.recipes.layoutmaster.trajectory --data_root "{root}"',
-        zh_hint='生成：python -m headway.recipes.layoutmaster.trajectory --data_root "{root}"',
+        en_hint=("make them:\n  python -m headway.recipes.layoutmaster.trajectory --data_root {root}"),
+        zh_hint=("生成它们：\n  python -m headway.recipes.layoutmaster.trajectory --data_root {root}"),
     ),
     "layoutmaster/only-pickle": Text(
         en="the trajectories in {folder} are a pickle file, and loading a pickle can run any code in it",
         zh="{folder} 中的轨迹是 pickle 文件，而加载 pickle 会执行其中的任意代码",
-        en_hint='convert all of them in an isolated process: python -m headway.recipes.layoutmaster.convert "{root}"',
-        zh_hint='在隔离进程中全部转换：python -m headway.recipes.layoutmaster.convert "{root}"',
+        en_hint=("convert all of them in a sealed process:\n  python -m headway.recipes.layoutmaster.convert {root}"),
+        zh_hint=("在隔离进程中全部转换：\n  python -m headway.recipes.layoutmaster.convert {root}"),
     ),
     "layoutmaster/bad-trajectories": Text(
         en="{file} is not a valid trajectory file: {why:said}",
         zh="{file} 不是有效的轨迹文件：{why:said}",
-        en_hint="remove it and create it again with python -m headway.recipes.layoutmaster.trajectory",
-        zh_hint="删除后用 python -m headway.recipes.layoutmaster.trajectory 重新生成",
+        en_hint="remove the file and make it again with `python -m headway.recipes.layoutmaster.trajectory`",
+        zh_hint="删除该文件后用 `python -m headway.recipes.layoutmaster.trajectory` 重新生成",
     ),
     "layoutmaster/not-prepared": Text(
         en="the posters in {folder} have not been prepared for this run, or have changed since then",
         zh="{folder} 中的海报尚未为本次训练准备，或准备之后又有改动",
-        en_hint="start the run with headway train or headway resume, which prepare the data first",
-        zh_hint="用 headway train 或 headway resume 启动，它们会先准备数据",
+        en_hint="start the run with `headway train` or `headway resume`, which prepare the data first",
+        zh_hint="用 `headway train` 或 `headway resume` 启动，它们会先准备数据",
     ),
     "layoutmaster/damaged": Text(
         en="{file} has {have:,} bytes, but its index says {want:,}",
         zh="{file} 有 {have:,} 字节，而其索引记录为 {want:,} 字节",
-        en_hint="remove the folder {folder}; the next start creates it again",
-        zh_hint="删除目录 {folder}；下次启动时会重新生成",
+        en_hint=("remove the folder; the next start creates it again:\n  rm -r {folder}"),
+        zh_hint=("删除该目录；下次启动时会重新生成：\n  rm -r {folder}"),
     ),
     "layoutmaster/bad-index": Text(
         en="{file} cannot be read: {why:said}",
         zh="无法读取 {file}：{why:said}",
-        en_hint="remove the folder {folder}; the next start creates it again",
-        zh_hint="删除目录 {folder}；下次启动时会重新生成",
+        en_hint=("remove the folder; the next start creates it again:\n  rm -r {folder}"),
+        zh_hint=("删除该目录；下次启动时会重新生成：\n  rm -r {folder}"),
     ),
     "layoutmaster/cannot-write": Text(
         en="data cannot be prepared in {folder}: {why:said}",
@@ -149,14 +161,14 @@ TEXTS: dict[str, Text] = {
     "layoutmaster/missing-library": Text(
         en="preparing LayoutMaster data needs the package {package}, but it is not installed",
         zh="准备 LayoutMaster 数据需要软件包 {package}，但尚未安装",
-        en_hint="install it: pip install 'headway[layoutmaster]'",
-        zh_hint="安装：pip install 'headway[layoutmaster]'",
+        en_hint=("install it:\n  pip install 'headway[layoutmaster]'"),
+        zh_hint=("安装它：\n  pip install 'headway[layoutmaster]'"),
     ),
     "layoutmaster/no-transformers": Text(
         en="the CLIP model in {folder} needs the package transformers, but it is not installed",
         zh="{folder} 中的 CLIP 模型需要软件包 transformers，但尚未安装",
-        en_hint="run: pip install transformers",
-        zh_hint="运行：pip install transformers",
+        en_hint=("install it:\n  pip install transformers"),
+        zh_hint=("安装它：\n  pip install transformers"),
     ),
     "layoutmaster/bad-clip": Text(
         en="{path} is not a CLIP model: {why:said}",
@@ -167,8 +179,8 @@ TEXTS: dict[str, Text] = {
     "layoutmaster/clip-size": Text(
         en="the CLIP model in {path} takes images of {clip} pixels, but image_size is {ours}",
         zh="{path} 中的 CLIP 模型输入为 {clip} 像素，而 image_size 为 {ours}",
-        en_hint="set task.image_size={clip}",
-        zh_hint="设 task.image_size={clip}",
+        en_hint=("use the size of this CLIP:\n  task.image_size={clip}"),
+        zh_hint=("改用该 CLIP 的大小：\n  task.image_size={clip}"),
     ),
     "layoutmaster/path-unused": Text(
         en="backbone_path={path} is not loaded: as in the original, this backbone is a re-implementation with random "
@@ -195,14 +207,14 @@ TEXTS: dict[str, Text] = {
     "layoutmaster/bad-pickle": Text(
         en="{file} was not converted: {why:said}",
         zh="{file} 未能转换：{why:said}",
-        en_hint='create its trajectories again: python -m headway.recipes.layoutmaster.trajectory --data_root "{root}"',
-        zh_hint='重新生成轨迹：python -m headway.recipes.layoutmaster.trajectory --data_root "{root}"',
+        en_hint=("recreate its trajectories:\n  python -m headway.recipes.layoutmaster.trajectory --data_root {root}"),
+        zh_hint=("重新生成轨迹：\n  python -m headway.recipes.layoutmaster.trajectory --data_root {root}"),
     ),
     "layoutmaster/no-seal": Text(
         en="this system cannot isolate the process that reads a pickle: {why:said}",
         zh="本系统无法隔离读取 pickle 的进程：{why:said}",
-        en_hint='create the trajectories again: python -m headway.recipes.layoutmaster.trajectory --data_root "{root}"',
-        zh_hint='重新生成轨迹：python -m headway.recipes.layoutmaster.trajectory --data_root "{root}"',
+        en_hint=("recreate the trajectories:\n  python -m headway.recipes.layoutmaster.trajectory --data_root {root}"),
+        zh_hint=("重新生成轨迹：\n  python -m headway.recipes.layoutmaster.trajectory --data_root {root}"),
     ),
     "layoutmaster/predicted": Text(
         en="generated layouts for {num} posters, mean IoU {iou}; each folder has prediction.json, before.png, "

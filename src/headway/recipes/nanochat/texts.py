@@ -22,8 +22,8 @@ TEXTS: dict[str, Text] = {
     "nanochat/guide-no-log": Text(
         en="there is no log {path}, and no other log in its folder",
         zh="没有日志 {path}，同一目录下也没有其他日志",
-        en_hint="start a training first: ./train_dual_gpu.sh configs/dual_gpu/conservative.py",
-        zh_hint="先启动训练：./train_dual_gpu.sh configs/dual_gpu/conservative.py",
+        en_hint=("start a training first:\n  ./train_dual_gpu.sh configs/dual_gpu/conservative.py"),
+        zh_hint=("先启动训练：\n  ./train_dual_gpu.sh configs/dual_gpu/conservative.py"),
     ),
     "nanochat/guide-other-log": Text(
         en="there is no log {path}; showing the newest one: {other}", zh="没有日志 {path}；显示最新的：{other}"
@@ -44,14 +44,17 @@ TEXTS: dict[str, Text] = {
         en="task.wte_bf16=true cannot be used with parallel.strategy=fsdp: parameters that are sharded together must "
         "have the same type",
         zh="task.wte_bf16=true 不能与 parallel.strategy=fsdp 同用：一起分片的参数类型必须相同",
-        en_hint="remove task.wte_bf16, or set parallel.strategy=ddp",
-        zh_hint="去掉 task.wte_bf16，或设置 parallel.strategy=ddp",
+        en_hint=("leave out task.wte_bf16, or use replicas:\n  parallel.strategy=ddp"),
+        zh_hint=("去掉 task.wte_bf16，或使用数据并行：\n  parallel.strategy=ddp"),
     ),
     "nanochat/no-shards": Text(
         en="there is no shard_*.parquet in {folder}",
         zh="{folder} 中没有 shard_*.parquet",
-        en_hint="copy them there, or set task.data_dir to the folder above base_data, or try task.synthetic=true",
-        zh_hint="把分片放到该处，或将 task.data_dir 设为 base_data 的上一级，或先试 task.synthetic=true",
+        en_hint=(
+            "copy them there, set task.data_dir to the folder above base_data, or try the synthetic data:\n"
+            "  task.synthetic=true"
+        ),
+        zh_hint=("把分片放到该处，或将 task.data_dir 设为 base_data 的上一级，或先用合成数据：\n  task.synthetic=true"),
     ),
     "nanochat/few-shards": Text(
         en="{folder} contains {have} shards, but at least 2 are needed: the last one is for validation, the others "
@@ -63,8 +66,10 @@ TEXTS: dict[str, Text] = {
     "nanochat/only-synthetic": Text(
         en="{folder} contains the small synthetic shards, but this run needs real ones",
         zh="{folder} 中是小型合成分片，而本次训练要求真实数据",
-        en_hint="set task.data_dir to a folder with real shards, or accept the synthetic ones: task.synthetic=true",
-        zh_hint="将 task.data_dir 指向真实分片所在的目录；如果合成数据即可，加上：task.synthetic=true",
+        en_hint=(
+            "set task.data_dir to a folder with real shards, or train on the synthetic ones:\n  task.synthetic=true"
+        ),
+        zh_hint=("将 task.data_dir 指向真实分片所在的目录；如果合成数据就够用：\n  task.synthetic=true"),
     ),
     "nanochat/bad-shard": Text(
         en="{file} is not a readable shard: {why:said}",
@@ -81,20 +86,20 @@ TEXTS: dict[str, Text] = {
     "nanochat/not-prepared": Text(
         en="the shards in {folder} have not been tokenised for this run, or have changed since then",
         zh="{folder} 中的分片尚未为本次训练分词，或分词之后又有改动",
-        en_hint="start the run with headway train or headway resume, which prepare the data first",
-        zh_hint="用 headway train 或 headway resume 启动，它们会先准备数据",
+        en_hint="start the run with `headway train` or `headway resume`, which prepare the data first",
+        zh_hint="用 `headway train` 或 `headway resume` 启动，它们会先准备数据",
     ),
     "nanochat/damaged": Text(
         en="{file} has {have:,} bytes, but its index says {want:,}",
         zh="{file} 有 {have:,} 字节，而索引记录为 {want:,} 字节",
-        en_hint="remove the folder {folder}; the next start creates it again",
-        zh_hint="删除目录 {folder}；下次启动时会重新生成",
+        en_hint=("remove the folder; the next start creates it again:\n  rm -r {folder}"),
+        zh_hint=("删除该目录；下次启动时会重新生成：\n  rm -r {folder}"),
     ),
     "nanochat/bad-index": Text(
         en="{file} cannot be read: {why:said}",
         zh="无法读取 {file}：{why:said}",
-        en_hint="remove the folder {folder}; the next start creates it again",
-        zh_hint="删除目录 {folder}；下次启动时会重新生成",
+        en_hint=("remove the folder; the next start creates it again:\n  rm -r {folder}"),
+        zh_hint=("删除该目录；下次启动时会重新生成：\n  rm -r {folder}"),
     ),
     "nanochat/cannot-write": Text(
         en="data cannot be prepared in {folder}: {why:said}",
@@ -105,8 +110,8 @@ TEXTS: dict[str, Text] = {
     "nanochat/missing-library": Text(
         en="preparing nanochat data needs the package {package}, but it is not installed",
         zh="准备 nanochat 数据需要软件包 {package}，但尚未安装",
-        en_hint="install it: pip install 'headway[nanochat]'",
-        zh_hint="安装：pip install 'headway[nanochat]'",
+        en_hint=("install it:\n  pip install 'headway[nanochat]'"),
+        zh_hint=("安装它：\n  pip install 'headway[nanochat]'"),
     ),
     "nanochat/made-shards": Text(
         en="created {shards} synthetic shards ({size}) in {folder}",

@@ -16,8 +16,8 @@ TEXTS: dict[str, Text] = {
     "rdt/exec-horizon": Text(
         en="exec_horizon={asked} is more than the {chunk} actions of a chunk",
         zh="exec_horizon={asked} 超过了一个动作块的 {chunk} 个动作",
-        en_hint="set exec_horizon={chunk} or less",
-        zh_hint="将 exec_horizon 设为 {chunk} 或更小",
+        en_hint=("at most:\n  exec_horizon={chunk}"),
+        zh_hint=("最多为：\n  exec_horizon={chunk}"),
     ),
     "rdt/batch-meaning": Text(
         en="train_batch_size={given} has the guide's meaning: {given} over all {ranks} devices, {per_device} on "
@@ -25,29 +25,39 @@ TEXTS: dict[str, Text] = {
         "device, which gives {other} per step",
         zh="train_batch_size={given} 按指南的含义解释：{ranks} 个设备合计 {given}，每个设备 {per_device}，梯度累积 "
         "{accumulation} 次，每步共 {total}；原版 main.py 把它当作每个设备的批大小，每步会是 {other}",
-        en_hint="for the meaning of main.py set batch.per_device={given} instead of train_batch_size",
-        zh_hint="若要 main.py 的含义，用 batch.per_device={given} 代替 train_batch_size",
+        en_hint=("for the meaning of main.py, use this instead of train_batch_size:\n  batch.per_device={given}"),
+        zh_hint=("若要 main.py 的含义，用它代替 train_batch_size：\n  batch.per_device={given}"),
     ),
     "rdt/does-not-fit": Text(
         en="training needs about {need} on each GPU with batch.per_device={batch}, but the smallest has {have}",
         zh="batch.per_device={batch} 时每张 GPU 约需 {need}，而最小的一张只有 {have}",
-        en_hint="set parallel.strategy=fsdp and batch.per_device={fits} on {ways} GPUs (about {less} each; "
-        "batch.accumulation makes up for a smaller batch), or use preset=rdt-170m",
-        zh_hint="设 parallel.strategy=fsdp，{ways} 张 GPU，batch.per_device={fits}（每张约 {less}；批大小减小可用 "
-        "batch.accumulation 补足），或用 preset=rdt-170m",
+        en_hint=(
+            "shard it and take {fits} on each of {ways} GPUs (about {less} each; batch.accumulation makes up for "
+            "a smaller batch), or take the smaller model:\n"
+            "  parallel.strategy=fsdp\n"
+            "  preset=rdt-170m"
+        ),
+        zh_hint=(
+            "使用分片，{ways} 张 GPU 每张取 {fits}（每张约 {less}；批大小变小可用 batch.accumulation 补足），"
+            "或用更小的模型：\n"
+            "  parallel.strategy=fsdp\n"
+            "  preset=rdt-170m"
+        ),
     ),
     "rdt/past-horizon": Text(
         en="max_steps={max_steps} × {factor} is {asked} environment steps, but the environment ends after {horizon}; "
         "episodes stop there",
         zh="max_steps={max_steps} × {factor} 为 {asked} 个环境步，但环境在 {horizon} 步后结束；回合到此为止",
-        en_hint="count environment steps: task.rollout.unit=steps and task.rollout.max_steps of at most {horizon}",
-        zh_hint="改为按环境步计数：task.rollout.unit=steps，并将 task.rollout.max_steps 设为不超过 {horizon}",
+        en_hint=(
+            "count environment steps, at most {horizon}:\n  task.rollout.unit=steps task.rollout.max_steps={horizon}"
+        ),
+        zh_hint=("改为按环境步计数，最多 {horizon}：\n  task.rollout.unit=steps task.rollout.max_steps={horizon}"),
     ),
     "rdt/no-demos": Text(
         en="there is no <TASK>_demo.hdf5 in {folder}",
         zh="{folder} 中没有 <TASK>_demo.hdf5",
-        en_hint="copy LIBERO's files there, or set task.data_dir, or try task.synthetic=true",
-        zh_hint="把 LIBERO 的文件放到该处，或设置 task.data_dir，或先试 task.synthetic=true",
+        en_hint=("copy LIBERO's files there, set task.data_dir, or try the synthetic data:\n  task.synthetic=true"),
+        zh_hint=("把 LIBERO 的文件放到该处，或设置 task.data_dir，或先用合成数据：\n  task.synthetic=true"),
     ),
     "rdt/few-demos": Text(
         en="{file} contains {have} demonstrations, of which {kept} are held out for validation, so none is left for "
@@ -60,8 +70,8 @@ TEXTS: dict[str, Text] = {
         en="no chunk of {chunk} actions fits: the longest demonstration has {longest} steps, and task.tail=original "
         "does not pad",
         zh="放不下 {chunk} 个动作的动作块：最长的示范只有 {longest} 步，而 task.tail=original 不做填充",
-        en_hint="set task.tail=pad, or task.action_chunk_size={longest} or less",
-        zh_hint="设 task.tail=pad，或将 task.action_chunk_size 设为 {longest} 或更小",
+        en_hint=("pad the end, or use shorter chunks:\n  task.tail=pad\n  task.action_chunk_size={longest}"),
+        zh_hint=("补齐末尾，或使用更短的动作块：\n  task.tail=pad\n  task.action_chunk_size={longest}"),
     ),
     "rdt/held-out-too-short": Text(
         en="no chunk of {chunk} actions fits into a held-out demonstration: the longest has {longest} steps, and "
@@ -71,26 +81,31 @@ TEXTS: dict[str, Text] = {
             "因此无法验证模型"
         ),
         en_hint=(
-            "set task.tail=pad, or task.action_chunk_size={longest} or less, or hold out more demonstrations with "
-            "a larger task.holdout (now {holdout})"
+            "hold out more demonstrations with a larger task.holdout (now {holdout}), pad the end, or use "
+            "shorter chunks:\n"
+            "  task.tail=pad\n"
+            "  task.action_chunk_size={longest}"
         ),
         zh_hint=(
-            "设 task.tail=pad，或将 task.action_chunk_size 设为 {longest} 或更小，"
-            "或调大 task.holdout（现为 {holdout}）以留出更多示范"
+            "调大 task.holdout（现为 {holdout}）以留出更多示范，补齐末尾，或使用更短的动作块：\n"
+            "  task.tail=pad\n"
+            "  task.action_chunk_size={longest}"
         ),
     ),
     "rdt/too-many-steps": Text(
         en="task.sample.steps={steps} is too many for task.num_train_timesteps={levels}: the solver can take at most "
         "{most} steps",
         zh="task.sample.steps={steps} 对 task.num_train_timesteps={levels} 过多：求解器最多 {most} 步",
-        en_hint="set task.sample.steps={most} or fewer; 5 is usual",
-        zh_hint="将 task.sample.steps 设为不超过 {most}；通常为 5",
+        en_hint=("5 is usual; at most:\n  task.sample.steps={most}"),
+        zh_hint=("通常为 5；最多为：\n  task.sample.steps={most}"),
     ),
     "rdt/only-synthetic": Text(
         en="{folder} contains the scripted demonstrations, but this run needs real ones",
         zh="{folder} 中是脚本生成的示范，而本次训练要求真实数据",
-        en_hint="set task.data_dir to a folder with LIBERO's files, or accept the scripted ones: task.synthetic=true",
-        zh_hint="将 task.data_dir 指向存放 LIBERO 文件的目录；如果脚本数据即可，加上：task.synthetic=true",
+        en_hint=(
+            "set task.data_dir to a folder with LIBERO's files, or train on the synthetic ones:\n  task.synthetic=true"
+        ),
+        zh_hint=("将 task.data_dir 指向存放 LIBERO 文件的目录；如果合成数据就够用：\n  task.synthetic=true"),
     ),
     "rdt/bad-file": Text(
         en="{file} cannot be read correctly: {why:said}",
@@ -101,14 +116,14 @@ TEXTS: dict[str, Text] = {
     "rdt/bad-index": Text(
         en="{file} cannot be read: {why:said}",
         zh="无法读取 {file}：{why:said}",
-        en_hint="remove the folder {folder}; the next start creates it again",
-        zh_hint="删除目录 {folder}；下次启动时会重新生成",
+        en_hint=("remove the folder; the next start creates it again:\n  rm -r {folder}"),
+        zh_hint=("删除该目录；下次启动时会重新生成：\n  rm -r {folder}"),
     ),
     "rdt/not-prepared": Text(
         en="the demonstrations in {folder} have not been indexed for this run, or have changed since then",
         zh="{folder} 中的示范尚未为本次训练建立索引，或之后又有改动",
-        en_hint="start the run with headway train or headway resume, which prepare the data first",
-        zh_hint="用 headway train 或 headway resume 启动，它们会先准备数据",
+        en_hint="start the run with `headway train` or `headway resume`, which prepare the data first",
+        zh_hint="用 `headway train` 或 `headway resume` 启动，它们会先准备数据",
     ),
     "rdt/cannot-write": Text(
         en="data cannot be prepared in {folder}: {why:said}",
@@ -119,8 +134,8 @@ TEXTS: dict[str, Text] = {
     "rdt/missing-library": Text(
         en="this needs {package}, but it is not installed",
         zh="此处需要 {package}，但尚未安装",
-        en_hint="run: pip install {package}",
-        zh_hint="运行：pip install {package}",
+        en_hint=("install it:\n  pip install {package}"),
+        zh_hint=("安装它：\n  pip install {package}"),
     ),
     "rdt/no-statistics": Text(
         en="there are no statistics named {name}; available: {known:list}",
@@ -137,8 +152,8 @@ TEXTS: dict[str, Text] = {
     "rdt/no-encoder": Text(
         en="{key} is {folder}, but it contains no config.json",
         zh="{key} 为 {folder}，但其中没有 config.json",
-        en_hint="download the model into that folder, or set {key}={built_in}",
-        zh_hint="把模型下载到该目录，或设 {key}={built_in}",
+        en_hint=("fetch the model into that folder, or use the built-in one:\n  {key}={built_in}"),
+        zh_hint=("把模型下载到该目录，或使用内置的编码器：\n  {key}={built_in}"),
     ),
     "rdt/no-sentence": Text(
         en="{file} has no tokens for these sentences: {missing:list}",
@@ -156,8 +171,8 @@ TEXTS: dict[str, Text] = {
         en="the encoder turns an image into {patches} tokens of width {width}, but the model accepts {want} of width "
         "{want_width}",
         zh="编码器为每张图像给出 {patches} 个 token、宽度 {width}；模型接受 {want} 个、宽度 {want_width}",
-        en_hint="set task.img_patches={patches} task.img_token_dim={width}",
-        zh_hint="设 task.img_patches={patches} task.img_token_dim={width}",
+        en_hint=("use the sizes of this encoder:\n  task.img_patches={patches} task.img_token_dim={width}"),
+        zh_hint=("改用该编码器的尺寸：\n  task.img_patches={patches} task.img_token_dim={width}"),
     ),
     "rdt/no-pretrained": Text(
         en="there are no safetensors weights at {file}",
@@ -180,8 +195,8 @@ TEXTS: dict[str, Text] = {
     "rdt/no-world": Text(
         en="the scripted environment has only these tasks, and the data contains none of them: {tasks:list}",
         zh="脚本环境只有以下任务，而数据中一个也没有：{tasks:list}",
-        en_hint="headway eval measures the error on the held-out demonstrations of any data",
-        zh_hint="用 headway eval 可在任意数据的留出示范上评测误差",
+        en_hint=("measure the error on held-out demonstrations instead:\n  headway eval"),
+        zh_hint=("改为在留出的示范上评测误差：\n  headway eval"),
     ),
     "rdt/making-demos": Text(
         en="creating scripted demonstrations of two tasks in {folder}", zh="正在 {folder} 中生成两个任务的脚本示范"
@@ -262,8 +277,8 @@ TEXTS: dict[str, Text] = {
     "rdt/guide-no-weights": Text(
         en="there are no weights at {path}; available: {known:list}",
         zh="{path} 处没有权重；现有的是：{known:list}",
-        en_hint="train first: bash train_single_task_2gpu.sh, or pass one of them with --pretrained",
-        zh_hint="先训练：bash train_single_task_2gpu.sh，或用 --pretrained 给出其中之一",
+        en_hint=("train first, or give one of them as --pretrained:\n  bash train_single_task_2gpu.sh"),
+        zh_hint=("先训练，或用 --pretrained 给出其中之一：\n  bash train_single_task_2gpu.sh"),
     ),
     "rdt/ignored-config": Text(
         en="give the file itself: headway train configs/base.yaml recipe=rdt",

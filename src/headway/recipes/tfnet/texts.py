@@ -8,26 +8,29 @@ TEXTS: dict[str, Text] = {
     "tfnet/crop": Text(
         en="task.crop_size={crop} is larger than the frames, task.frame_size={frame}",
         zh="task.crop_size={crop} 大于帧的尺寸 task.frame_size={frame}",
-        en_hint="set task.frame_size={crop} or larger",
-        zh_hint="将 task.frame_size 设为 {crop} 或更大",
+        en_hint=("at least:\n  task.frame_size={crop}"),
+        zh_hint=("至少为：\n  task.frame_size={crop}"),
     ),
     "tfnet/frames": Text(
         en="task.min_frames={low} is more than task.max_frames={high}",
         zh="task.min_frames={low} 大于 task.max_frames={high}",
-        en_hint="set task.min_frames={high} or lower",
-        zh_hint="将 task.min_frames 设为 {high} 或更小",
+        en_hint=("at most:\n  task.min_frames={high}"),
+        zh_hint=("最多为：\n  task.min_frames={high}"),
     ),
     "tfnet/sink-shape": Text(
         en="task.data_sink needs batches of one shape, but with task.bucket={bucket} they have several",
         zh="task.data_sink 要求所有批次形状相同，而 task.bucket={bucket} 时形状不止一种",
-        en_hint="set task.bucket={want}, or lower task.max_frames",
-        zh_hint="设置 task.bucket={want}，或调小 task.max_frames",
+        en_hint=("lower task.max_frames, or use the larger bucket:\n  task.bucket={want}"),
+        zh_hint=("调小 task.max_frames，或改用更大的分桶：\n  task.bucket={want}"),
     ),
     "tfnet/no-labels": Text(
         en="cannot read the labels {file}: {why:said}",
         zh="无法读取标注文件 {file}：{why:said}",
-        en_hint="set task.data_dir to the folder that holds video/ and label/, or try task.synthetic=true",
-        zh_hint="将 task.data_dir 设为包含 video/ 与 label/ 的目录，或先试 task.synthetic=true",
+        en_hint=(
+            "set task.data_dir to the folder that holds video/ and label/, or try the synthetic data:\n"
+            "  task.synthetic=true"
+        ),
+        zh_hint=("将 task.data_dir 设为包含 video/ 与 label/ 的目录，或先用合成数据：\n  task.synthetic=true"),
     ),
     "tfnet/bad-header": Text(
         en="the header of {file} is {have}, but CE-CSL's labels have {want}",
@@ -66,8 +69,10 @@ TEXTS: dict[str, Text] = {
     "tfnet/no-decoder": Text(
         en="{clip} is a video, but no video decoder is installed",
         zh="{clip} 是视频文件，但没有安装解码库",
-        en_hint="install one: pip install av; or unpack each clip into a folder of JPEG frames with the same name",
-        zh_hint="安装解码库：pip install av；或把每个片段解成同名目录下的 JPEG 帧",
+        en_hint=(
+            "unpack each clip into a folder of JPEG frames of the same name, or install a decoder:\n  pip install av"
+        ),
+        zh_hint=("把每个片段解成同名目录下的 JPEG 帧，或安装解码库：\n  pip install av"),
     ),
     "tfnet/unseen": Text(
         en="{num} words of dev and test never occur in the training set: {words:list}",
@@ -76,8 +81,8 @@ TEXTS: dict[str, Text] = {
     "tfnet/short-clips": Text(
         en="{num} of {total} training clips have too few frames for their labels (have < needed): {names:list}",
         zh="{total} 个训练片段中有 {num} 个的帧数不足以容纳其标注（现有 < 所需）：{names:list}",
-        en_hint="skip them with task.short_clips=skip, or raise task.max_frames if it is what cuts them",
-        zh_hint="用 task.short_clips=skip 略去它们；若因 task.max_frames 截断所致，调大该值",
+        en_hint=("raise task.max_frames if that is what cuts them, or leave them out:\n  task.short_clips=skip"),
+        zh_hint=("若因 task.max_frames 截断所致，调大该值；或略去它们：\n  task.short_clips=skip"),
     ),
     "tfnet/making": Text(
         en="creating a small synthetic data set with the layout of CE-CSL in {folder}",
@@ -86,8 +91,8 @@ TEXTS: dict[str, Text] = {
     "tfnet/only-synthetic": Text(
         en="{folder} contains the small synthetic set, but this run needs real clips",
         zh="{folder} 中是小型合成数据，而本次训练要求真实片段",
-        en_hint="set task.data_dir to CE-CSL, or accept the synthetic set: task.synthetic=true",
-        zh_hint="将 task.data_dir 指向 CE-CSL；如果合成数据即可，加上：task.synthetic=true",
+        en_hint=("set task.data_dir to CE-CSL, or train on the synthetic clips:\n  task.synthetic=true"),
+        zh_hint=("将 task.data_dir 指向 CE-CSL；如果合成数据就够用：\n  task.synthetic=true"),
     ),
     "tfnet/found": Text(
         en="clips: {train} for training, {dev} for validation, {test} for testing; {words} words",
@@ -121,8 +126,8 @@ TEXTS: dict[str, Text] = {
     "tfnet/guide-disk": Text(
         en="free disk: {have} GiB (the guide requires {want} GB)",
         zh="可用磁盘：{have} GiB（指南要求 {want} GB）",
-        en_hint="free some space, or keep fewer checkpoints: save.keep_last=1",
-        zh_hint="清理磁盘，或少保留检查点：save.keep_last=1",
+        en_hint="free some space, or keep fewer checkpoints with save.keep_last=1",
+        zh_hint="清理磁盘，或用 save.keep_last=1 少保留检查点",
     ),
     "tfnet/guide-conda": Text(
         en="conda environment: {name} (any name works; only the installed packages matter)",
@@ -131,8 +136,8 @@ TEXTS: dict[str, Text] = {
     "tfnet/guide-no-mindspore": Text(
         en="MindSpore is not installed in {python}",
         zh="{python} 中没有安装 MindSpore",
-        en_hint="install it: {python} -m pip install mindspore 'numpy<2'",
-        zh_hint="安装：{python} -m pip install mindspore 'numpy<2'",
+        en_hint=("install it:\n  {python} -m pip install mindspore 'numpy<2'"),
+        zh_hint=("安装它：\n  {python} -m pip install mindspore 'numpy<2'"),
     ),
     "tfnet/guide-config": Text(en="config is readable: {path}", zh="配置文件可读：{path}"),
     "tfnet/ignored-name": Text(en="it is only a name", zh="它只是一个名称"),

@@ -43,7 +43,7 @@ def ending_lines(run: RunDir, outcome: Outcome, conclusion: Conclusion) -> list[
         can_predict = find_recipe(str(read_record(run.job)["recipe"])).predict is not None
         lines.append(say("cli/next", command=typed("predict" if can_predict else "eval", run)))
     else:
-        lines += [say("cli/next", command=typed("resume", run)), "", *failure_text(outcome)]
+        lines += [say("cli/next", command=typed("resume", run)), "", *failure_text(outcome, run=_named(run))]
     return lines
 
 
@@ -52,7 +52,7 @@ def line_ending_lines(run: RunDir, outcome: Outcome) -> list[str]:
     report = [say("console/end-report", path=run.report)] if run.report.exists() else []
     if outcome.state == "done":
         return [say("run/done" if outcome.steps else "run/done-unseen", steps=outcome.steps, log=run.log), *report]
-    lines = ["", say("run/log", log=run.log), *report, *failure_text(outcome)]
+    lines = ["", say("run/log", log=run.log), *report, *failure_text(outcome, run=_named(run))]
     own = _own_place(outcome.incident.traceback) if outcome.incident is not None else None
     return lines if own is None else [*lines, say("run/own-place", place=clean_text(own))]
 
@@ -65,5 +65,10 @@ def _own_place(traceback: str) -> str | None:
 
 def typed(command: str, run: RunDir) -> str:
     """Return a command about a run, ready to type."""
+    return f"{find_program()} {command} {shlex.quote(_named(run))}"
+
+
+def _named(run: RunDir) -> str:
+    """Return how a command is told which run is meant: by its name where that is enough."""
     is_usual = run.root.parent.resolve() == Path("runs").resolve()
-    return f"{find_program()} {command} {run.name if is_usual else shlex.quote(str(run.root))}"
+    return run.name if is_usual else str(run.root)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from headway.launch import Incident, Outcome, diagnosis_text
@@ -15,16 +16,23 @@ _UNSAFE: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u
 _TRACEBACK_LINES: Final = 60
 
 
-def failure_text(outcome: Outcome, lang: Language | None = None) -> list[str]:
-    """Return the lines to print for an outcome that is not `done`, the traceback last; control characters are shown."""
+def failure_text(outcome: Outcome, lang: Language | None = None, *, run: str = "") -> list[str]:
+    """Return the lines to print for an outcome that is not `done`, the traceback last; control characters are shown.
+
+    Args:
+        run: the run's name or directory, for what to type about it.
+    """
     incident = outcome.incident
     if incident is None:
-        lines = [f"{say(outcome.why, lang, **outcome.facts)} [{outcome.why}]", _hint(outcome.why, outcome.facts, lang)]
+        lines = [
+            f"{say(outcome.why, lang, **outcome.facts)} [{outcome.why}]",
+            _hint(outcome.why, {"run": run, **outcome.facts}, lang),
+        ]
         return [_safe(line) for line in lines if line]
-    lines = [_headline(incident, lang), _advice(incident, lang)]
+    lines = [_headline(incident, lang), _advice(incident, run, lang)]
     if outcome.why in ("launch/no-progress", "launch/foreign-no-progress"):
         lines.insert(0, say(outcome.why, lang, **outcome.facts) + f" [{outcome.why}]")
-        lines.append(_hint(outcome.why, outcome.facts, lang))
+        lines.append(_hint(outcome.why, {"run": run, **outcome.facts}, lang))
     if incident.diagnosis.kind != incident.diagnosis.code:  # a headway error says all there is to say in its own words
         lines += incident.traceback.splitlines()[-_TRACEBACK_LINES:]
     return [_safe(line) for line in lines if line]
@@ -47,13 +55,13 @@ def _how(incident: Incident, lang: Language | None) -> str:
     return say("launch/exit-code", lang, exit=ABSENT if status.code is None else status.code)
 
 
-def _advice(incident: Incident, lang: Language | None) -> str:
-    return _hint(incident.diagnosis.code, incident.diagnosis.facts, lang)
+def _advice(incident: Incident, run: str, lang: Language | None) -> str:
+    return _hint(incident.diagnosis.code, {"run": run, **incident.diagnosis.facts}, lang)
 
 
-def _hint(code: str, facts: object, lang: Language | None) -> str:
+def _hint(code: str, facts: Mapping[str, object], lang: Language | None) -> str:
     try:
-        text = hint(code, lang, **dict(facts))  # type: ignore[call-overload]  # a mapping, frozen
+        text = hint(code, lang, **facts)
     except (KeyError, ModuleNotFoundError):
         return ""
     return say("launch/hint", lang, text=paste_ready(text)) if text else ""

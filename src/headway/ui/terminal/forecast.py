@@ -188,7 +188,7 @@ def refuse_model(found: NamedForecast, machine: MachineReport) -> PlanError:
         used=size(found.used_bytes),
         have=size(found.device_bytes),
         most=", ".join(f"{say(f'plan/holder-{name}')} {size(held)}" for name, held in parts[:3]),
-        choices="; ".join(choices) or say("plan/value-none"),
+        choices="\n".join(f"  {change}" for change in choices) or say("plan/value-none"),
     )
 
 

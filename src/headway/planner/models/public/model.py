@@ -142,7 +142,8 @@ def find_named(name: str) -> NamedModel:
         return NamedModel(name=name, shape=found[0], patch=found[1])
     if (network := find_network(plain)) is not None:
         return NamedModel(name=plain, network=network)
-    raise UsageError("plan/model-unknown", name=name, near=", ".join(_near(plain)))
+    near = _near(plain)
+    raise UsageError("plan/model-unknown", name=name, near=", ".join(near), first=near[0])
 
 
 def list_models() -> dict[str, list[str]]:
