@@ -228,10 +228,10 @@ SIGUSR1、SIGUSR2 和 SIGHUP 转发给会处理它们的进程，训练继续。
     "run/waiting": Text(
         en="waiting for {wanted} free GPUs; in use: {holders}", zh="等待 {wanted} 张空闲 GPU；占用情况：{holders}"
     ),
-    "run/progress": Text(
-        en="step {step}, loss {loss}, {rate} steps/s, {left} left",
-        zh="第 {step} 步，loss {loss}，{rate} 步/秒，剩余 {left}",
-    ),
+    "run/progress-step": Text(en="step {step}", zh="第 {step} 步"),
+    "run/progress-rate": Text(en="{rate} steps/s", zh="{rate} 步/秒"),
+    "run/progress-left": Text(en="{left} left", zh="剩余 {left}"),
+    "run/progress-comma": Text(en=", ", zh="，"),
     "run/lines-skipped": Text(en="… {num} more lines, all in the log", zh="……另有 {num} 行，均在日志中"),
     "run/restart": Text(en="restarting after rank {rank}: {text}", zh="rank {rank} 出错，重新启动：{text}"),
     "run/stop": Text(

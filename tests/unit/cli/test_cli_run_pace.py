@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 
+from headway.messages import set_language
 from headway.telemetry import Beat
 from headway.ui.terminal.pace import LinePace as Pace
 from headway.ui.terminal.run_screen import LineScreen as RunScreen
@@ -27,8 +28,22 @@ def test_a_total_and_a_rate_give_the_time_left():
 def test_without_a_total_nothing_is_promised():
     pace = Pace()
     pace.step(0, 0.0)
-    pace.step(5, 2.0)
-    assert pace.text() == "step 5, loss n/a, 2.5 steps/s, n/a left"
+    pace.step(5, 90.0)
+    assert pace.text() is None  # a minute and a half of imports is not the time of a step
+    pace.step(10, 92.0)
+    assert pace.text() == "step 10, 2.5 steps/s"
+    set_language("zh")
+    assert pace.text() == "第 10 步，2.5 步/秒"
+
+
+def test_the_time_between_two_attempts_is_nobodys_step():
+    screen = RunScreen(io.StringIO(), io.StringIO(), 1)
+    screen._pace.step(3, 1.0)
+    screen.event({"kind": "attempt_started", "attempt": 2})
+    screen._pace.step(4, 100.0)
+    assert screen._pace.rate_s is None
+    screen._pace.step(5, 101.0)
+    assert screen._pace.rate_s == 1.0
 
 
 def test_where_the_lines_tell_an_end_their_own_count_is_taken():

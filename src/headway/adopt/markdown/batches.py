@@ -86,7 +86,7 @@ def _accelerate_ranks(facts: Facts) -> int | None:
 def _per_device(facts: Facts) -> Iterator[Finding]:
     ranks = _accelerate_ranks(facts)
     for key in facts.keys if ranks and ranks > 1 else ():
-        if key.name == "dataloader_num_workers" and key.number and "数" in key.comment + "数":
+        if key.name == "dataloader_num_workers" and key.number:
             numbers = {"value": key.number, "ranks": ranks, "real": key.number * (ranks or 1)}
             yield Finding("kept", "adopt/guide-workers-each", key.line, f"{key.name}={key.value}", facts=numbers)
         elif _BATCH.fullmatch(key.name) and key.number and ranks:

@@ -9,7 +9,7 @@ from typing import Final
 from headway.launch import Progress, ProgressReader
 from headway.messages import say
 from headway.telemetry import Beat
-from headway.units import ABSENT, count, duration
+from headway.units import count, duration
 
 NOT_STEPS: Final = frozenset({"start", "restore", "eval", "save"})
 """Phases whose time is not the steps' own."""
@@ -71,7 +71,8 @@ class LinePace:
         self._told = self._reader.feed(line) or self._told
 
     def step(self, step: int, now: float) -> None:
-        """Take the steps finished by now; a restart begins anew.
+        """Take the steps finished by now. Time is counted from the first finished one: before it, libraries were
+        imported and data was read.
 
         Where the lines tell an end, their own count is taken: it may be one of samples or epochs, not of steps.
         """
@@ -82,14 +83,18 @@ class LinePace:
             step, self._total = told.step, told.total
         if self._steps and step < self._steps[-1][1]:
             self._steps.clear()
-        if not self._steps or step > self._steps[-1][1]:
+        if step > (self._steps[-1][1] if self._steps else 0):
             self._steps.append((now, step))
         while len(self._steps) > 2 and self._steps[0][0] < now - _WINDOW_S:
             self._steps.popleft()
 
+    def restart(self) -> None:
+        """Forget the attempt before: the time between two attempts is nobody's step."""
+        self._steps.clear()
+
     @property
     def rate_s(self) -> float | None:
-        """Steps a second over the last minute."""
+        """Steps per second over the last minute."""
         if len(self._steps) < 2:
             return None
         (first_at, first), (last_at, last) = self._steps[0], self._steps[-1]
@@ -107,13 +112,13 @@ class LinePace:
         rate = self.rate_s
         if rate is None:
             return None
-        total = self._told.total if self._told else None
+        told, left_s = self._told, self.left_s()
+        total = told.total if told else None
         done = count(self._steps[-1][1])
-        loss = self._told.loss if self._told else None
-        return say(
-            "run/progress",
-            step=done if total is None else f"{done}/{count(total)}",
-            loss=ABSENT if loss is None else f"{loss:.4g}",
-            rate=f"{rate:.3g}",
-            left=duration(self.left_s()),
-        )
+        parts = [say("run/progress-step", step=done if total is None else f"{done}/{count(total)}")]
+        if told is not None and told.loss is not None:
+            parts.append(f"loss {told.loss:.4g}")
+        parts.append(say("run/progress-rate", rate=f"{rate:.3g}"))
+        if left_s is not None:
+            parts.append(say("run/progress-left", left=duration(left_s)))
+        return say("run/progress-comma").join(parts)

@@ -153,6 +153,8 @@ class LineScreen:
     def event(self, event: dict[str, Any]) -> None:
         """Say an event that a person would want to know."""
         self._limit.see(event)
+        if event["kind"] == "attempt_started":
+            self._pace.restart()
         lines = _event_lines(event)
         if lines:
             self._flush()
