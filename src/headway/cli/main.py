@@ -31,6 +31,7 @@ _COMMANDS = {
     "eval": ("headway.cli.eval", "cli/line-eval"),
     "predict": ("headway.cli.predict", "cli/line-predict"),
     "watch": ("headway.cli.watch", "cli/line-watch"),
+    "board": ("headway.cli.board", "board/line"),
     "attach": ("headway.cli.attach", "cli/line-attach"),
     "stop": ("headway.cli.attach", "cli/line-stop"),
     "runs": ("headway.cli.runs", "cli/line-runs"),

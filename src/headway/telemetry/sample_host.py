@@ -66,6 +66,12 @@ class HostSampler:
         self._at, self._used = now, used
         return {"host": host, "job": job, "ranks": by_rank}
 
+    def read_host(self, now: float) -> dict[str, Any]:
+        """Return the host alone."""
+        spent_s = None if self._at is None else max(1e-3, now - self._at)
+        self._at = now
+        return self._host(spent_s)
+
     def _trees(self, ranks: Sequence[int]) -> dict[int, int]:
         """Return every process of the run, ourselves apart, and the rank's pid that it belongs to, 0 for none."""
         found: dict[int, int] = {self.root_pid: 0}

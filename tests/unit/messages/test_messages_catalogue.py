@@ -19,6 +19,11 @@ from headway.messages import Text, fill, hint, say
 
 COMPUTED = {
     "atlas/filmed-": "how a filmed episode ended, by a word",
+    "board/axis-": "axes of a plot, by their names",
+    "board/by-": "axes of a plot, by their names",
+    "board/host-": "readings of the host, by their names",
+    "board/smooth-": "kinds of smoothing, by their names",
+    "board/tab-": "pages of a run, by their names",
     "checkpoint/head-": "columns of a table, in a loop",
     "checkpoint/note-": "marks of a checkpoint, in a loop",
     "cli/metavar-": "words for click's types, by their names",

@@ -56,17 +56,18 @@ class _Curve:
     key: str
     label: Label
     target: float | None = None
+    unit: float = 1.0
 
 
 _GPU_CURVES: Final = (
     _Curve("board/plot-util", "gpus", "util", lambda value: f"{value:.4g}%", 90.0),
-    _Curve("board/plot-gpu-memory", "gpus", "mem", size),
+    _Curve("board/plot-gpu-memory", "gpus", "mem", lambda value: f"{value:.4g} GiB", unit=float(1 << 30)),
     _Curve("board/plot-temp", "gpus", "temp", lambda value: f"{value:.4g} °C", 80.0),
     _Curve("board/plot-power", "gpus", "power", lambda value: f"{value:.4g} W"),
 )
 _CPU_CURVES: Final = (
     _Curve("board/plot-cores", "ranks", "cpu", lambda value: f"{value:.3g}"),
-    _Curve("board/plot-rank-memory", "ranks", "mem", size),
+    _Curve("board/plot-rank-memory", "ranks", "mem", lambda value: f"{value:.4g} GiB", unit=float(1 << 30)),
 )
 
 
@@ -81,7 +82,7 @@ def draw_devices(history: DeviceHistory, started: float | None) -> list[Figure]:
 
 def _draw(history: DeviceHistory, curve: _Curve, at: Floats) -> Figure | None:
     indexes = history.gpus() if curve.part == "gpus" else history.ranks()
-    values = {index: np.frombuffer(history.column(curve.part, curve.key, index)) for index in indexes}
+    values = {index: np.frombuffer(history.column(curve.part, curve.key, index)) / curve.unit for index in indexes}
     values = {index: found for index, found in values.items() if np.isfinite(found).any()}
     if not values:
         return None

@@ -45,11 +45,7 @@ def draw_figures(facts: Facts) -> list[Figure]:
     steps = facts.steps
     if steps is None or len(steps.step) < 2:
         return [figure for figure in [_validation(facts)] if figure]
-    restarts = [
-        number(event.get("resume_step")) + 0.5
-        for event in facts.events
-        if event.get("kind") == "attempt_started" and number(event.get("resume_step")) > 0
-    ]
+    restarts = restarts_of(facts)
     makers: list[Callable[[Facts, Steps, list[float]], Figure | None]] = [
         lambda facts, steps, restarts: _validation(facts, restarts),
         _speed,
@@ -61,6 +57,15 @@ def draw_figures(facts: Facts) -> list[Figure]:
     rest = [figure for make in makers if (figure := make(facts, steps, restarts))]
     # An odd number of plots would leave a hole in the last row of two; then the loss takes the whole first one.
     return [_loss(facts, steps, restarts, is_wide=len(rest) % 2 == 0), *rest]
+
+
+def restarts_of(facts: Facts) -> list[float]:
+    """Return the steps behind which an attempt began."""
+    return [
+        number(event.get("resume_step")) + 0.5
+        for event in facts.events
+        if event.get("kind") == "attempt_started" and number(event.get("resume_step")) > 0
+    ]
 
 
 def _loss(facts: Facts, steps: Steps, restarts: list[float], *, is_wide: bool) -> Figure:

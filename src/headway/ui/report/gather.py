@@ -48,6 +48,9 @@ class Steps:
     """The steps all ranks have finished, one row a rank where ranks differ."""
 
     step: Floats
+    t: Floats
+    """When each step ended, unix seconds."""
+    samples: Floats
     loss: Floats
     lr: Floats
     grad_norm: Floats
@@ -95,8 +98,8 @@ class Facts:
         return "gpu-memory" if self.plan.get("device") == "cuda" else "host-memory"
 
 
-def gather(run: RunDir) -> Facts:
-    """Read a run directory."""
+def gather(run: RunDir, *, with_siblings: bool = True) -> Facts:
+    """Read a run directory, and for `beside` those next to it."""
     events = [_typed_event(event) for event in read_events(run.events)]
     job = read_record(run.job)
     launch = section(job.get("launch"))
@@ -104,7 +107,7 @@ def gather(run: RunDir) -> Facts:
     by_rank, weight, redone = _read_ranks(run)
     validations = _last_of_steps([event for event in events if event.get("kind") == "validation"])
     origins = read_record(run.origins)
-    siblings = find_siblings(run)
+    siblings = find_siblings(run) if with_siblings else []
     return Facts(
         state=state,
         events=events,
@@ -226,7 +229,7 @@ def _join_ranks(ranks: dict[int, Columns], weight: Floats | None = None) -> Step
         return np.stack([columns[key][rows[rank]] for rank, columns in arrays.items()])
 
     first = min(arrays)
-    one = {key: arrays[first][key][rows[first]] for key in ("loss", "lr", "grad_norm")}
+    one = {key: arrays[first][key][rows[first]] for key in ("t", "samples", "loss", "lr", "grad_norm")}
     spent = np.nan_to_num(pick("save")) + np.nan_to_num(pick("eval"))
     inside = np.nan_to_num(sum(pick(key) for key in ("data", "forward", "backward", "optimizer")))
     parts = {key: np.nan_to_num(np.median(pick(key), axis=0)) for key in PARTS}

@@ -1,0 +1,268 @@
+"""The addresses of the board. All are GET, none has a side effect, and none takes a path."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import jinja2
+from markupsafe import Markup
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from headway.messages import LANGUAGES, Language, language, say
+from headway.telemetry import RunDir, plain
+from headway.ui.board import pages
+from headway.ui.board.prometheus import render_metrics
+from headway.ui.board.samples import list_samples, read_picture
+from headway.ui.board.store import Store, plain_state, run_id, stamp_of
+from headway.ui.report import both
+
+_HERE: Final = Path(__file__).parent
+_THEMES: Final = ("auto", "light", "dark")
+_KEEP_S: Final = 365 * 24 * 3600
+_MOST_STREAMS: Final = 128
+_LOOK_S: Final = 1.0
+_ALIVE_S: Final = 15.0
+_PAGE_RUNS: Final = 100
+TABS: Final = (
+    "overview",
+    "ranks",
+    "devices",
+    "logs",
+    "checkpoints",
+    "findings",
+    "plan",
+    "samples",
+    "config",
+)
+
+
+def make_app(out: Path) -> Starlette:
+    """Return the board of a folder of runs, without its gate."""
+    board = Board(out)
+    get = board.routes()
+    return Starlette(
+        routes=[Route(path, answer, methods=["GET"]) for path, answer in get.items()],
+        middleware=[Middleware(GZipMiddleware, minimum_size=1024, compresslevel=5)],
+        exception_handlers={404: board.missing, 500: board.broken},
+    )
+
+
+class Board:
+    """Answers."""
+
+    def __init__(self, out: Path) -> None:
+        self._store = Store(out)
+        self._streams = 0
+        self._machine = pages.MachineReader()
+        self._pages = jinja2.Environment(
+            autoescape=True,
+            loader=jinja2.FileSystemLoader(_HERE / "templates"),
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        static = {
+            "board.js": "text/javascript; charset=utf-8",
+            "board.css": "text/css; charset=utf-8",
+            "icon.svg": "image/svg+xml",
+        }
+        self._static = {name: ((_HERE / "static" / name).read_bytes(), media) for name, media in static.items()}
+        report = (_HERE.parent / "report" / "style.css").read_bytes()
+        self._static["report.css"] = (report, "text/css; charset=utf-8")
+
+    def routes(self) -> dict[str, Callable[[Request], Any]]:
+        """Return what answers at which address."""
+        return {
+            "/": self.runs,
+            "/compare": self.compare,
+            "/machine": self.machine,
+            "/run/{run}": self.run,
+            "/run/{run}/sample/{number:int}": self.sample,
+            "/run/{run}/{tab}": self.run,
+            "/api/runs": self.api_runs,
+            "/api/run/{run}": self.api_run,
+            "/api/run/{run}/metrics": self.api_metrics,
+            "/stream": self.stream,
+            "/metrics": self.prometheus,
+            "/static/{name}": self.static,
+        }
+
+    # --- pages ---
+
+    def runs(self, request: Request) -> Response:
+        """The table of all runs."""
+        query = request.query_params
+        found = pages.list_runs(self._store, query, _PAGE_RUNS)
+        return self._page(request, "runs.html", "board/runs", **found)
+
+    def run(self, request: Request) -> Response:
+        """One page of a run."""
+        run = self._run(request)
+        tab = request.path_params.get("tab", "overview")
+        if tab not in TABS:
+            raise HTTPException(404)
+        facts = self._store.facts(run)
+        shown = pages.TABS[tab](self._store, run, facts, request.query_params)
+        head = pages.describe_run(run, facts)
+        title = f"{head['name']} · {say(f'board/tab-{tab}', self._language(request))}"
+        return self._page(request, f"{tab}.html", title, tab=tab, tabs=TABS, run=head, live=head["is_live"], **shown)
+
+    def compare(self, request: Request) -> Response:
+        """Runs side by side."""
+        return self._page(request, "compare.html", "board/compare", **pages.compare(self._store, request.query_params))
+
+    def machine(self, request: Request) -> Response:
+        """This machine now."""
+        return self._page(
+            request, "machine.html", "board/machine", live=True, **pages.machine(self._store, self._machine)
+        )
+
+    def sample(self, request: Request) -> Response:
+        """A picture of a run."""
+        number = request.path_params["number"]
+        found = next((one for one in list_samples(self._run(request)) if one.number == number and one.media), None)
+        data = read_picture(found) if found is not None else None
+        if found is None or data is None:
+            raise HTTPException(404)
+        return Response(data, media_type=found.media, headers={"Cache-Control": "private, max-age=60"})
+
+    def static(self, request: Request) -> Response:
+        """Style and script, from memory and by name."""
+        found = self._static.get(request.path_params["name"])
+        if found is None:
+            raise HTTPException(404)
+        return Response(found[0], media_type=found[1], headers={"Cache-Control": "private, max-age=3600"})
+
+    # --- numbers ---
+
+    def api_runs(self, request: Request) -> Response:
+        """The table as JSON."""
+        return JSONResponse(plain({"schema": "board-runs/1", "runs": [plain_state(row) for row in self._store.rows()]}))
+
+    def api_run(self, request: Request) -> Response:
+        """The state of a run as JSON."""
+        wanted = request.path_params["run"]
+        row = next((row for row in self._store.rows() if run_id(row.name) == wanted), None)
+        if row is None:
+            raise HTTPException(404)
+        return JSONResponse(plain({"schema": "board-run/1", **plain_state(row)}))
+
+    def api_metrics(self, request: Request) -> Response:
+        """The curves of a run, thinned, as JSON."""
+        return JSONResponse(plain(pages.metrics_of(self._store.facts(self._run(request)))))
+
+    def prometheus(self, request: Request) -> Response:
+        """Everything that moves, as Prometheus reads it."""
+        return PlainTextResponse(render_metrics(self._store), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    async def stream(self, request: Request) -> Response:
+        """Say when something has changed: one event per change, and a comment now and then."""
+        if self._streams >= _MOST_STREAMS:
+            return PlainTextResponse("too many pages are open\n", 503, {"Retry-After": "30"})
+        wanted = request.query_params.get("run", "")
+        run = await run_in_threadpool(self._store.find, wanted) if wanted else None
+        if wanted and run is None:
+            raise HTTPException(404)
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        return StreamingResponse(self._changes(request, run), media_type="text/event-stream", headers=headers)
+
+    async def _changes(self, request: Request, run: RunDir | None) -> AsyncIterator[str]:
+        self._streams += 1
+        try:
+            last, said = "", time.monotonic()
+            yield "retry: 3000\n\n"
+            while not await request.is_disconnected():
+                stamp = await run_in_threadpool(self._stamp, run)
+                if stamp != last:
+                    if last:
+                        yield "event: changed\ndata: {}\n\n"
+                        said = time.monotonic()
+                    last = stamp
+                elif time.monotonic() - said > _ALIVE_S:
+                    yield ": alive\n\n"
+                    said = time.monotonic()
+                await asyncio.sleep(_LOOK_S)
+        finally:
+            self._streams -= 1
+
+    def _stamp(self, run: RunDir | None) -> str:
+        if run is not None:
+            return stamp_of(run)
+        return repr([(row.name, row.state, row.step) for row in self._store.rows()])
+
+    # --- the rest ---
+
+    def missing(self, request: Request, _: Exception) -> Response:
+        """There is no such page."""
+        return self._page(request, "message.html", "board/missing", code=404, text=both("board/missing"))
+
+    def broken(self, request: Request, _: Exception) -> Response:
+        """Our own bug; what went wrong is not told to the page."""
+        return PlainTextResponse("a bug in the board\n", 500)
+
+    def _run(self, request: Request) -> RunDir:
+        found = self._store.find(request.path_params["run"])
+        if found is None:
+            raise HTTPException(404)
+        return found
+
+    def _language(self, request: Request) -> Language:
+        for given in (request.query_params.get("lang"), request.cookies.get("headway-lang")):
+            if given in LANGUAGES:
+                return "zh" if given == "zh" else "en"
+        accepted = request.headers.get("accept-language", "")
+        return "zh" if accepted.lower().startswith("zh") else language()
+
+    def _theme(self, request: Request) -> str:
+        given = request.query_params.get("theme") or request.cookies.get("headway-theme")
+        return given if given in _THEMES else "auto"
+
+    def _page(self, request: Request, template: str, title: str, *, code: int = 200, **facts: Any) -> Response:
+        lang, theme = self._language(request), self._theme(request)
+        facts.setdefault("live", False)
+        facts.setdefault("tab", "")
+        facts.setdefault("run", None)
+        text = self._pages.get_template(template).render(
+            say=both,
+            said=lambda code, **words: say(code, lang, **words),
+            lang=lang,
+            theme=theme,
+            title=say(title, lang) if title.startswith("board/") else title,
+            here=request.url.path,
+            query=dict(request.query_params),
+            link=_Link(request.url.path, request.query_params),
+            **facts,
+        )
+        # Bytes that are not text (a lone surrogate from a name) must not keep a page from being shown.
+        answer = HTMLResponse(text.encode("utf-8", "replace"), code)
+        for name, value in (("lang", lang), ("theme", theme)):
+            if name in request.query_params:
+                answer.set_cookie(f"headway-{name}", value, max_age=_KEEP_S, path="/", httponly=True, samesite="strict")
+        return answer
+
+
+class _Link:
+    """Addresses of this page with some of its choices changed."""
+
+    def __init__(self, path: str, query: Mapping[str, str]) -> None:
+        self._path, self._query = path, query
+
+    def __call__(self, **changes: object) -> Markup:
+        kept = {name: value for name, value in self._query.items() if name not in ("lang", "theme")}
+        asked = {**kept, **changes}
+        words = urlencode(
+            {name: str(value) for name, value in asked.items() if value not in (None, "")}, errors="replace"
+        )
+        return Markup("{}").format(f"?{words}" if words else self._path)

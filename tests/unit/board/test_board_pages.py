@@ -1,0 +1,138 @@
+"""Every page of the board, drawn without a script, in both languages."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from fakes.run_fixture import FakeRun
+from headway.messages import LANGUAGES
+from headway.ui.board.app import TABS
+from headway.ui.board.logs import first_error, read_window, search
+from headway.ui.board.sparkline import read_sparkline
+from headway.ui.board.store import run_id
+
+DONE, LIVE, FAILED = "done_nanochat_1", "live_nanochat_2", "failed_atlas_3"
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+@pytest.mark.parametrize("name", [DONE, LIVE, FAILED])
+@pytest.mark.parametrize("tab", TABS)
+def test_every_page_of_every_run_is_drawn(board, tab, name, lang):
+    answer = board.run(name, "" if tab == "overview" else f"/{tab}", accept_language=lang)
+    assert answer.code == 200 and f'<html lang="{lang}"' in answer.text
+    assert name in answer.text and "{{" not in answer.text
+    assert 'aria-current="page"' in answer.text
+
+
+def test_the_table_has_every_run_with_state_step_and_curve(board):
+    page = board.get("/").text
+    assert page.count('class="spark"') == 3
+    assert [f'href="/run/{run_id(name)}"' in page for name in (DONE, LIVE, FAILED)] == [True] * 3
+    assert {"running", "done", "failed"} <= set(re.findall(r'class="chip (\w+)"', page))
+
+
+def test_a_search_and_a_state_leave_what_they_name(board):
+    assert run_id(FAILED) in board.get("/?q=atlas").text and run_id(DONE) not in board.get("/?q=atlas").text
+    assert run_id(DONE) not in board.get("/?state=failed").text
+    assert "No run matches" in board.get("/?q=nothing-like-it").text
+
+
+def test_the_overview_draws_the_loss_as_the_address_asks(board):
+    plain = board.run(DONE).text
+    drawn = {query: board.run(DONE, query).text for query in ("?x=time", "?x=tokens", "?log=1", "?smooth=off")}
+    curves = {page: re.findall(r'<path class="curve s0" d="([^"]+)"', page)[0] for page in (plain, *drawn.values())}
+    assert len(set(curves.values())) == 4  # tokens are steps in another unit
+    assert ">800k</text>" in drawn["?x=tokens"] and ">800k</text>" not in plain
+    assert board.run(DONE, "?x=nonsense&smooth=9&log=x").text.count("<svg") == plain.count("<svg")
+
+
+def test_devices_findings_and_incidents_are_shown(board):
+    devices = board.run(DONE, "/devices").text
+    assert "NVIDIA H20" in devices and "7 ann python 70000" in devices and 'class="h5"' in devices
+    findings = board.run(FAILED, "/findings").text
+    assert "GPU 1 stopped answering (lost)" in findings and "OutOfMemoryError" in findings
+    assert "nvidia-smi -q -i 1" in findings
+
+
+def test_a_checkpoint_has_the_command_that_resumes_from_it(board):
+    assert f"headway resume {DONE} --step 400" in board.run(DONE, "/checkpoints").text
+
+
+def test_compare_overlays_runs_and_names_the_step_where_they_part(empty):
+    for name in ("a", "b"):
+        fake = FakeRun(empty.out / name)
+        fake.begin()
+        fake.train(1, 1, 30)
+        fake.end()
+    path = empty.out / "b" / "ranks" / "0" / "metrics.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    lines[20] = re.sub(r'"loss":[^,]+', '"loss":9.5', lines[20])
+    path.write_text("".join(lines))
+    page = empty.get(f"/compare?runs={run_id('a')},{run_id('b')},unknown").text
+    assert "before step 21" in page and len(re.findall(r'<path class="curve s[04]"', page)) == 2
+
+
+def test_numbers_are_there_as_json_and_for_prometheus(board):
+    runs = json.loads(board.get("/api/runs").text)["runs"]
+    assert {one["state"] for one in runs} == {"running", "done", "failed"}
+    assert json.loads(board.get(f"/api/run/{run_id(DONE)}").text)["step"] == 400
+    curve = json.loads(board.get(f"/api/run/{run_id(DONE)}/metrics").text)
+    assert len(curve["step"]) == len(curve["loss"]) == 400
+    text = board.get("/metrics").text
+    assert 'headway_runs{state="done"} 1.0' in text and f'headway_step{{run="{LIVE}"}} 120.0' in text
+
+
+def test_what_is_not_there_is_404_and_says_so(board):
+    for path in ("/nothing", "/run/000000000000", f"/run/{run_id(DONE)}/nothing", "/static/app.py", "/run/../x"):
+        assert board.get(path).code == 404
+    assert board.get(f"/run/{run_id(DONE)}/sample/7").code == 404
+
+
+def test_a_log_is_read_in_windows_folded_searched_and_jumped_into(tmp_path):
+    fake = FakeRun(tmp_path / "r")
+    lines = [f"[{at % 2}] step {at} loss" for at in range(20_000)]
+    lines[15_000] = "[1] ValueError: this one"
+    lines[15_001:15_003] = ["[0] the same", "[1] the same"]
+    fake.run.log.write_text("\n".join(lines) + "\n")
+    last = read_window(fake.run, None, None)
+    assert last.lines[-1].text == "[1] step 19999 loss" and 0 < len(last.lines) <= 400 and last.end == last.size
+    at = first_error(fake.run, None)
+    window = read_window(fake.run, None, at)
+    assert window.lines[0].text == "[1] ValueError: this one" and window.lines[0].level == "bad"
+    assert (window.lines[1].text, window.lines[1].times) == ("[0] the same", 2)
+    assert [line.text for line in search(fake.run, None, "VALUEerror").lines] == ["[1] ValueError: this one"]
+    assert search(fake.run, None, "step").is_cut and first_error(FakeRun(tmp_path / "s").run, None) is None
+
+
+def test_a_private_key_over_several_lines_is_hidden(tmp_path):
+    fake = FakeRun(tmp_path / "r")
+    key = "-----BEGIN RSA PRIVATE KEY-----\nMIIEabcdefgh\nqwertyuiop\n-----END RSA PRIVATE KEY-----"
+    fake.run.log.write_text(f"before\n{key}\nafter\n")
+    shown = [line.text for line in read_window(fake.run, None, None).lines]
+    assert shown[0] == "before" and shown[-1] == "after" and "MIIE" not in " ".join(shown)
+
+
+def test_a_sparkline_of_a_long_run_reads_little_and_keeps_the_shape(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text("".join(f'{{"a":1,"step":{at},"loss":{5 - at / 20_000}}}\n' for at in range(60_000)))
+    values = read_sparkline(path)
+    assert len(values) == 32 and values == sorted(values, reverse=True)
+    assert values[0] == 5.0 and values[-1] < 2.1
+    assert read_sparkline(tmp_path / "absent") == []
+
+
+def test_an_empty_folder_says_how_to_begin(empty):
+    assert "headway train" in empty.get("/").text
+
+
+def test_pages_are_small(board):
+    import gzip
+
+    for path in ("/", f"/run/{run_id(DONE)}", f"/run/{run_id(DONE)}/devices"):
+        weight = len(gzip.compress(board.get(path).body)) + sum(
+            len(gzip.compress(board.get(f"/static/{name}").body)) for name in ("board.css", "board.js", "report.css")
+        )
+        assert weight < 300_000
