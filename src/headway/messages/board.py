@@ -127,6 +127,7 @@ TEXTS: dict[str, Text] = {
     "board/full": Text(en="fully busy", zh="满载"),
     "board/lag": Text(en="behind", zh="落后"),
     "board/split": Text(en="split of a step", zh="一步的时间构成"),
+    "board/step-time": Text(en="time per step", zh="每步时间"),
     "board/cores": Text(en="cores", zh="核数"),
     "board/last-line": Text(en="last line", zh="最后一行"),
     "board/no-ranks": Text(en="No rank has started yet", zh="还没有 rank 启动"),

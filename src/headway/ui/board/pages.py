@@ -186,7 +186,7 @@ def _tiles(facts: Facts) -> list[tuple[Markup, str, Markup | str]]:
         if np.isfinite(took).any() and len(planned):
             real = float(np.nanmedian(took))
             tiles.append(
-                (both("report/row-step-time"), duration(real), both("board/planned", planned=duration(step_s)))
+                (both("board/step-time"), duration(real), both("board/planned", planned=duration(step_s)))
             )
     kept = [saved for saved in state.checkpoints if saved.is_there]
     total = size(sum(saved.num_bytes for saved in kept))
