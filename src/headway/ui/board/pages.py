@@ -185,9 +185,7 @@ def _tiles(facts: Facts) -> list[tuple[Markup, str, Markup | str]]:
         took = facts.steps.own_s[facts.steps.weight > 0]
         if np.isfinite(took).any() and len(planned):
             real = float(np.nanmedian(took))
-            tiles.append(
-                (both("board/step-time"), duration(real), both("board/planned", planned=duration(step_s)))
-            )
+            tiles.append((both("board/step-time"), duration(real), both("board/planned", planned=duration(step_s))))
     kept = [saved for saved in state.checkpoints if saved.is_there]
     total = size(sum(saved.num_bytes for saved in kept))
     tiles.append((both("report/tile-kept"), str(len(kept)), total))
