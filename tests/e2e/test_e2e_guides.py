@@ -35,7 +35,7 @@ def test_the_guides_training_commands_train_and_leave_what_the_guide_promises(pr
     (log,) = (project / "logs").glob("train_dual_gpu_*.log")
     text = log.read_text()
     assert "[SUCCESS]" in text
-    assert "Step 00006 | Validation bpb:" in text
+    assert "Step 00006 | Validation bpb:" in text and "PyTorch 2." in text
     assert "step 00006/00006 (100.00%) | loss:" in text
     assert (project / "base_checkpoints" / "d4" / "model_000006.pt").is_file()
     shown = run(project, f"./monitor_training.sh --interval=3 --log=logs/{log.name} --once")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import pwd
 import re
@@ -91,7 +92,7 @@ def find_run(given: str | None, out: Path) -> RunDir:
             raise UsageError("telemetry/no-runs", out=out)
         return runs[0]
     same = [run for run in runs if run.name == given]
-    fits = same or [run for run in runs if given in run.name]
+    fits = same or [run for run in runs if given in run.name] or _beside(given)
     if not fits and (closed := [name for name in list_closed(out) if given in name]):
         raise UsageError("telemetry/closed", path=out / closed[-1], owner=_owner(out / closed[-1]))
     if not fits:
@@ -100,6 +101,13 @@ def find_run(given: str | None, out: Path) -> RunDir:
         names = ", ".join(run.name for run in fits[:5])
         raise UsageError("telemetry/many-runs", given=given, num=len(fits), names=names, first=fits[0].name)
     return fits[0]
+
+
+def _beside(name: str) -> list[RunDir]:
+    """Return a run by its full name from another folder here: hints name runs so, whatever `out` was set to."""
+    if not _NAME.match(name) or "/" in name:
+        return []
+    return [RunDir(place.resolve()) for place in sorted(Path().glob(f"*/{glob.escape(name)}")) if is_run(place)]
 
 
 def _owner(place: Path) -> str:

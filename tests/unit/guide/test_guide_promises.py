@@ -62,11 +62,12 @@ def test_both_languages_quote_the_same_promises():
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_every_promise_has_a_proof_and_every_test_it_names_is_there(file):
+def test_every_promise_names_a_test_and_every_test_it_names_is_there(file):
     tests = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py")}
     for name in NAMES:
         for row in rows_of(file, name):
             proof = re.split(r"(?<!\\)\| ", row)[3].strip(" |")
-            assert proof, row
-            for path, function in re.findall(r"`(test_\w+\.py)::(test_\w+)`", proof):
+            named = re.findall(r"`(test_\w+\.py)::(test_\w+)`", proof)
+            assert named, row
+            for path, function in named:
                 assert f"def {function}(" in tests[path], f"{path}::{function}"

@@ -146,6 +146,7 @@ VARIABLES = [
     ({"CUDA_LAUNCH_BLOCKING": "1"}, "env-debug"),
     ({"NCCL_P2P_DISABLE": "1"}, "env-link-off"),
     ({"NCCL_BLOCKING_WAIT": "1"}, "env-renamed"),
+    ({"TORCH_COMPILE": "1"}, "env-renamed"),
     ({"TORCHELASTIC_USE_AGENT_STORE": "False"}, "env-unread"),
     ({"PYTORCH_ALLOC_CONF": "a:1", "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}, "env-alloc-both"),
     ({"PYTORCH_ALLOC_CONF": "expandable_segmets:True"}, "env-alloc-key"),

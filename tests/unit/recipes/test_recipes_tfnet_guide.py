@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
+from headway.errors import CheckError
 from headway.guide import Asked, make_project
+from headway.recipes.tfnet import guide as commands
 from headway.recipes.tfnet.guide import choose
 
 
@@ -54,3 +57,15 @@ def test_the_plan_says_where_each_value_of_the_small_size_comes_from(project):
     assert origins["lr.base"].startswith("configs/gpu_config.json:")
     assert origins["task.hidden_size"] == "recipe tfnet" and origins["recipe"] == "train_tfnet_gpu.py"
     assert [key for key, origin in origins.items() if origin == "command line"] == ["batch.per_device"]
+
+
+def test_the_way_into_mindspores_environment_is_the_folder_of_its_interpreter(project, monkeypatch, capsys):
+    monkeypatch.setattr("headway.guide.other_python", lambda: "/opt/ms/bin/python")
+    monkeypatch.setattr("headway.guide.read_mindspore", lambda _: SimpleNamespace(mindspore="2.10.0"))
+    assert commands.main("where_mindspore", []) == 0
+    assert capsys.readouterr().out == "/opt/ms/bin\n"
+    monkeypatch.setattr("headway.guide.read_mindspore", lambda _: SimpleNamespace(mindspore=None))
+    with pytest.raises(CheckError) as refused:
+        commands.main("where_mindspore", [])
+    assert refused.value.code == "tfnet/guide-no-mindspore"
+    assert "where_mindspore" in (project / "enter_mindspore.sh").read_text()

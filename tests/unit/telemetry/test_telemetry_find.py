@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from headway.errors import UsageError
 from headway.telemetry import EventLog, find_run, list_runs, new_run_dir, rundir
 
 
@@ -30,3 +33,13 @@ def test_a_run_without_events_goes_by_its_name(tmp_path):
         (tmp_path / name / "ranks").mkdir(parents=True)
     assert [run.name for run in list_runs(tmp_path)][-1] == "odd"
     assert find_run(None, tmp_path).name == "20261118-080001_b_0000"
+
+
+def test_a_run_is_found_by_its_full_name_in_another_folder_here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "output_gpu" / "20261118-080000_tfnet_0000" / "ranks").mkdir(parents=True)
+    found = find_run("20261118-080000_tfnet_0000", tmp_path / "runs")
+    assert found.root == tmp_path / "output_gpu" / "20261118-080000_tfnet_0000"
+    for other in ("20261118-080000_tfnet", "20261118-080000_tfnet_000*", "tfnet"):
+        with pytest.raises(UsageError):
+            find_run(other, tmp_path / "runs")

@@ -42,6 +42,8 @@ def train(log: guide.GuideLog, asked: guide.Asked, config: Path) -> int:
         known = ", ".join(sorted(str(path) for path in config.parent.glob("[!_]*.py")))
         log.write(say("nanochat/guide-usual", config=config, known=known))
     log.write(say("nanochat/guide-start", config=config, log=log.path))
+    framework = guide.inspect_machine(Path.cwd()).framework
+    log.write(say("nanochat/guide-torch", version=framework.torch or "n/a", python=framework.python))
     guide.check_devices(log, want=2, want_bytes=20 * 10**9)
     guide.check_port(log)
     code = _check_config(log, asked, config)

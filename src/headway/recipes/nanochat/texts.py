@@ -12,6 +12,7 @@ TEXTS: dict[str, Text] = {
         en="it has no column text; its columns: {names:list}", zh="没有 text 列；现有的列：{names:list}"
     ),
     "nanochat/why-type": Text(en="its column text has type {kind}", zh="text 列的类型为 {kind}"),
+    "nanochat/guide-torch": Text(en="PyTorch {version}, of {python}", zh="PyTorch {version}（{python}）"),
     "nanochat/guide-start": Text(
         en="dual-GPU training with {config}; log: {log}", zh="启动双卡训练：{config}；日志：{log}"
     ),
