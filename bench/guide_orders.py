@@ -174,10 +174,8 @@ def _notes(plot: Plot, day: Day) -> list[tuple[Path, str, dict[str, Any]]]:
     for record in sorted((day.place / plot.out).glob("*/guide.json")):
         for name, note in json.loads(record.read_text()).get("files", {}).items():
             folder = day.place / plot.folder
-            places = [folder / name, folder / record.parent.name / Path(name).name]
-            there = next((path for path in places if path.exists()), None)
-            if there is not None:
-                found.append((there, record.parent.name, note))
+            if (folder / name).exists():
+                found.append((folder / name, record.parent.name, note))
     return found
 
 

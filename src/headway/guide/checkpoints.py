@@ -241,7 +241,11 @@ def held_in(folder: Path, run: RunDir) -> list[Held]:
 
 def held_below(folder: Path, out: Path) -> list[Held]:
     """Return the files of all runs that are in a folder, or below it, the newest run first."""
-    return [held for run in list_runs(out) for held in held_in(folder, run)]
+    found: dict[Path, Held] = {}
+    for run in list_runs(out):
+        for held in held_in(folder, run):
+            found.setdefault(held.path, held)  # a file that is gone does not make another run's its own
+    return list(found.values())
 
 
 def find_source(path: Path, out: Path, write: Callable[[str], None] = lambda _: None) -> Source:
@@ -313,6 +317,10 @@ def _move(path: Path, run: RunDir | None, folder: Path) -> Path:
     path.rename(target)
     if note.is_file() and path.suffix and note != path:
         note.rename(target.with_suffix(".json"))
+    told = read_record(run.root / _RECORD).get("files", {}).get(path.name) if run is not None else None
+    if run is not None and told is not None:
+        # Else the run would take the next run's file of that name for its own.
+        _record(run, folder, {path.name: None, str(target.relative_to(folder)): told})
     return target
 
 

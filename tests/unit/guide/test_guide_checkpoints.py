@@ -126,6 +126,18 @@ def test_the_best_of_all_runs_is_found_by_its_measure_and_not_by_its_step(projec
     assert best is not None and best.path == project / "checkpoints" / first.name / "checkpoint-1000"
 
 
+def test_the_best_of_two_runs_with_files_of_one_name_is_the_better_runs_own_file(project):
+    for number, (step, iou) in enumerate([(10, 0.8), (12, 0.2)]):
+        keep_earlier(project / "checkpoints", out=project / "runs", best=None)
+        run = make_run(project, f"2026010{number + 1}-000000_a_0000")
+        write(project, run, {"checkpoint_epoch_10.pth": (step, iou)}, best=None)
+    best = best_of(held_below(project / "checkpoints", project / "runs"))
+    assert best is not None and (best.run.name, best.path.read_text()) == ("20260101-000000_a_0000", "step-10")
+    best.path.unlink()
+    left = held_below(project / "checkpoints", project / "runs")
+    assert [(held.run.name, held.path.read_text()) for held in left] == [("20260102-000000_a_0000", "step-12")]
+
+
 def test_a_checkpoint_that_is_nowhere_is_refused_with_a_short_list(project):
     (project / "checkpoints").mkdir()
     for epoch in range(50):

@@ -28,7 +28,7 @@ def has(monkeypatch):
 
 def test_a_validation_of_layoutmaster_says_how_busy_the_gpus_are(has):
     shape = guide.Shape(batch=8, in_epoch=8, steps=10, samples=80)
-    for gpus, line in ((GPUS, "✅ GPU利用率: 94%"), (four_4090(), "❌ GPU利用率: 0%")):
+    for gpus, line in ((GPUS, "✅ GPU utilisation: 94%"), (four_4090(), "❌ GPU utilisation: 0%")):
         has(*gpus)
         voice = layoutmaster.voice(RunConfig(task=LayoutMasterSection()), 8, 2)
         said = voice.validation(shape, 1, 8, {"loss": 0.5, "mean_iou": 0.7})
