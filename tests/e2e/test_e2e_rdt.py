@@ -70,11 +70,18 @@ def test_the_guides_script_trains_two_ranks_and_its_evaluation_drives_the_arm(pr
     assert "checkpoint-5/" in listed and "checkpoint-10/" in listed and "model.safetensors" in listed
     assert (folder / "checkpoint-10" / "ema" / "model.safetensors").is_file()
 
+    (first,) = (project / "runs").iterdir()
+    worse = run(project, f"{start} --max_train_steps=5 --checkpointing_period=5 --learning_rate=1e-9")
+    assert worse.returncode == 0, worse.stdout + worse.stderr
+    assert (folder / "checkpoint-5").is_dir() and (folder / first.name / "checkpoint-5").is_dir()
+
     judged = run(project, EVALUATE)
     assert judged.returncode == 0, judged.stderr
+    best = min(_losses(project), key=lambda one: one[1])[0]
+    assert best.startswith(f"{first.name}/"), "the run that did not learn is not the best"
     for wanted in (
         "no GPU on this machine",
-        "checkpoint-10/ema/model.safetensors instead",
+        f"single_task_scene10_2gpu/{best}/ema/model.safetensors instead",
         "LIBERO's simulator is not used",
     ):
         assert wanted in judged.stdout
@@ -83,6 +90,13 @@ def test_the_guides_script_trains_two_ranks_and_its_evaluation_drives_the_arm(pr
     results = json.loads((videos / "results.json").read_text())
     assert (results["num_episodes"], results["exec_horizon"], results["env_steps"]) == (10, 16, 200)
     assert len(list(videos.glob("*.gif"))) == 10
+
+
+def _losses(project: Path) -> list[tuple[str, float]]:
+    """Return every checkpoint under a guide's name with its validation loss."""
+    records = [json.loads(file.read_text())["files"] for file in (project / "runs").glob("*/guide.json")]
+    notes = [(name, note["measures"].get(note["decides"])) for files in records for name, note in files.items()]
+    return [(name, loss) for name, loss in notes if loss is not None]
 
 
 def test_accelerate_starts_it_too_and_one_process_leads(project):
