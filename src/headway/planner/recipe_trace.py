@@ -14,7 +14,7 @@ from typing import Any
 from headway.ask import ask
 from headway.errors import PlanError
 from headway.machine import cpu_environment
-from headway.planner.memory import MemoryForecast
+from headway.planner.memory import WORKSPACE_BYTES, MemoryForecast
 from headway.planner.record import Plan
 
 TIMEOUT_S = 180.0
@@ -113,6 +113,7 @@ def _weigh_peak(trace: Trace, held: Mapping[str, int], moment: str, plan: Plan) 
     parts = {name: float(size) for name, size in held.items()}
     # What backward and the step make for a moment; the table calls it what it is.
     parts["temporaries"] = parts.pop("backward", 0.0) + parts.pop("step", 0.0)
+    parts["workspace"] = WORKSPACE_BYTES  # of cuBLAS, which a trace without a GPU does not meet
     ranks = plan.world_size
     if plan.strategy == "fsdp" and ranks > 1:
         for name in ("weights", "gradients", "optimizer-state", "moving-average"):

@@ -179,7 +179,7 @@ def test_published_runs_are_forecast_from_their_command_lines():
 FAMILIES = [["gpt3-125m", "gpt3-1.3b", "gpt3-13b"], ["llama-3.2-1b", "llama-3.1-8b", "llama-3.1-70b"]]
 CHOICES = {
     "precision": ["bf16", "fp16", "bf16-pure", "fp32"],
-    "optimizer": ["adamw", "adamw-fused", "adamw-8bit", "sgd"],
+    "optimizer": ["adamw", "adamw-fused", "adamw-8bit", "paged-adamw-8bit", "sgd"],
     "method": ["full", "lora", "qlora"],
     "recompute": ["none", "selective", "full"],
     "strategy": ["ddp", "zero1", "zero2", "zero3", "fsdp"],
@@ -187,6 +187,7 @@ CHOICES = {
     "lengths": ["equal", "varied"],
     "attention": ["flash", "flash3", "eager"],
     "offload": ["none", "optimizer"],
+    "allocator": ["auto", "caching", "expandable"],
     "stack": ["auto", "torch", "hf", "axolotl", "torchtune", "unsloth", "litgpt"],
     "compile": ["true", "false"],
 }
