@@ -384,8 +384,8 @@ TEXTS: dict[str, Text] = {
     "plan/column-measured": Text(en="measured", zh="实测"),
     "plan/column-source": Text(en="source", zh="来源"),
     "plan/value-assumed": Text(
-        en="no public measurement; {rate} is assumed, from measurements of GPUs of the same generation",
-        zh="没有公开的实测；按同代 GPU 的实测比例假定为 {rate}",
+        en="no public measurement; {rate} is derived from {other}",
+        zh="没有公开的实测；按 {other} 的实测比例推得 {rate}",
     ),
     "plan/value-same-chip": Text(en="{source}, measured on {other}", zh="{source}，在 {other} 上实测"),
     "plan/value-batch-tight": Text(en="{num} (tight)", zh="{num}（紧张）"),
@@ -411,7 +411,11 @@ TEXTS: dict[str, Text] = {
         zh="由本机其他规模的测量（{num} 次）推算",
     ),
     "plan/from-roofline": Text(
-        en="forecast from the GPU's peak rates, {mfu} of the peak", zh="按该 GPU 的峰值算力与带宽推算，为峰值的 {mfu}"
+        en="forecast from the GPU's measured rates, {mfu} of the peak", zh="按该 GPU 的实测速率推算，为峰值的 {mfu}"
+    ),
+    "plan/from-derived": Text(
+        en="forecast, {mfu} of its peak; nobody has measured this card, its rate is derived from {other}",
+        zh="推算，为峰值的 {mfu}；该卡没有公开的实测，速率由 {other} 推得",
     ),
     "plan/holder-weights": Text(en="weights", zh="权重"),
     "plan/holder-gradients": Text(en="gradients", zh="梯度"),

@@ -6,6 +6,7 @@ tells its shape. Time comes from the formula wherever there is one: it knows com
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -253,6 +254,10 @@ def as_card(model: GpuModel) -> Card | None:
     """Return what the roofline needs of a data sheet, where it tells."""
     if model.tflops_half is None or model.bandwidth_gb_s is None:
         return None
+    near = None if model.gemm_half else _nearest_measured(model)
+    gemm = model.gemm_half or (_derive(model, near) if near else None)
+    if gemm is None:
+        return None
     return Card(
         name=model.name,
         capability=model.compute_capability,
@@ -262,7 +267,8 @@ def as_card(model: GpuModel) -> Card | None:
         tflops_tf32=model.tflops_tf32,
         tflops_fp32=model.tflops_fp32,
         tflops_fp8=model.tflops_fp8,
-        gemm_half=model.gemm_half,
+        gemm_half=gemm,
+        derived_from=near.name if near else None,
         gemm_tf32=model.gemm_tf32,
         gemm_fp32=model.gemm_fp32,
         gemm_fp8=model.gemm_fp8,
@@ -274,6 +280,29 @@ def as_card(model: GpuModel) -> Card | None:
         p2p=model.p2p is not False,
         power_w=model.power_w,
     )
+
+
+def _nearest_measured(model: GpuModel) -> GpuModel | None:
+    """Return the measured card nearest to one that nobody has measured: of its chip's capability, kind and speed."""
+
+    def distance(other: GpuModel) -> tuple[bool, bool, bool, float]:
+        is_game = model.name.startswith("GeForce"), other.name.startswith("GeForce")
+        same_major = (other.capability or "").split(".")[0] == (model.capability or "").split(".")[0]
+        apart = abs(math.log((other.tflops_half or 1.0) / (model.tflops_half or 1.0)))
+        return other.capability != model.capability, not same_major, is_game[0] != is_game[1], apart
+
+    able = (one for one in gpu_models() if one.gemm_half and one.vendor == model.vendor and not one.gemm_caveat)
+    return min(able, key=distance, default=None)
+
+
+def _derive(model: GpuModel, near: GpuModel) -> float:
+    """Return a rate by the share of the data sheet another card was measured at; with less power for each TFLOPS a card
+    slows down by the root of the ratio."""
+    assert model.tflops_half and near.tflops_half and near.gemm_half
+    share = near.gemm_half / near.tflops_half
+    if model.power_w and near.power_w:
+        share *= min(1.0, math.sqrt(model.power_w / model.tflops_half / (near.power_w / near.tflops_half)))
+    return share * model.tflops_half
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

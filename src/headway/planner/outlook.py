@@ -149,8 +149,8 @@ def _time_rows(plan: Plan, done: Standing, *, seen: Seen | None, forecast: Forec
     else:
         assert speed is not None
         step_s, rate_s = speed.step_s, speed.samples_s
-        origin = "plan/from-floor" if speed.is_floor else "plan/from-roofline"
-        facts = {"num": "0", "mfu": f"{speed.mfu:.0%}"}
+        origin = speed.origin
+        facts = {"num": "0", "mfu": f"{speed.mfu:.0%}", "other": speed.derived_from or ""}
     yield make_row("step-time", duration(step_s), origin_code=origin, **facts)
     tokens = plan.tokens_per_sample
     code = "plan/value-rate-tokens" if tokens else "plan/value-rate"

@@ -28,16 +28,19 @@ class Card:
     capability: tuple[int, int] | None
     memory_bytes: float
     tflops_half: float
+    gemm_half: float
+    """TFLOPS that large 16-bit matrix products were measured at, on this card or on `derived_from`."""
     bandwidth_gb_s: float
+    derived_from: str | None = None
+    """The card whose share of its data sheet stands for this one's, which nobody has measured."""
     tflops_tf32: float | None = None
     tflops_fp32: float | None = None
     tflops_fp8: float | None = None
-    gemm_half: float | None = None
     gemm_tf32: float | None = None
     gemm_fp32: float | None = None
     gemm_fp8: float | None = None
     gemm_bf16: float | None = None
-    """TFLOPS that large matrix products were measured at; none: a typical share of the data sheet."""
+    """The same of other formats; none: a typical share of the data sheet."""
     has_bf16: bool = True
     """Whether bf16 runs on its matrix units."""
     link_gb_s: float | None = None
@@ -71,7 +74,7 @@ class Card:
             return measured * 1e12
         match number:
             case "half":
-                return self.peak("half") * _typical(self)
+                return self.gemm_half * 1e12
             case "fp32":
                 return self.peak("fp32") * TYPICAL_FP32.get(self.generation, 0.75)
             case "emulated":
@@ -101,23 +104,12 @@ class Card:
         return {9: "hopper", 10: "blackwell"}.get(major, "consumer")
 
 
-TYPICAL = {
-    "volta": 0.75,
-    "ampere": 0.84,
-    "consumer": 0.78,
-    "hopper": 0.8,
-    "blackwell": 0.75,
-    "cdna": 0.79,
-    "ascend": 0.95,
-}
 TYPICAL_FP32 = {"volta": 0.9, "ampere": 0.95, "consumer": 0.65, "hopper": 0.77, "blackwell": 0.88}
 TYPICAL_FP8 = 0.89
 """Shares of the data sheet at which cards of a generation were measured, for those that nobody has measured; of 8-bit
 products, against 16 bits."""
 EMULATED = 0.6
 """Rate of bf16 without units for it, against fp32 (measured: T4 0.5, 2080 Ti 0.56, P100 0.7, V100 0.74)."""
-FULL_POWER_W = {"hopper": 700.0}
-"""Board power the typical share holds at; a card with less slows down by the root of the ratio."""
 SUSTAINED = {
     "volta": 1.0,
     "ampere": 0.97,
@@ -214,6 +206,8 @@ class SpeedForecast:
     peak_flops: float
     floor_s: float = 0.0
     """Time of the host, below which no step comes."""
+    derived_from: str | None = None
+    """The card its rate was derived from, where nobody has measured this one."""
 
     @property
     def step_s(self) -> float:
@@ -221,9 +215,11 @@ class SpeedForecast:
         return max(max(self.math_s + self.traffic_s, self.launch_s) + self.update_s + self.exposed_s, self.floor_s)
 
     @property
-    def is_floor(self) -> bool:
-        """Whether the model is too small to forecast, and the time is the least a host needs."""
-        return self.step_s <= self.floor_s
+    def origin(self) -> str:
+        """Message code of what it stands on: this card's rates, another's, or, of a small model, the host's least."""
+        if self.step_s <= self.floor_s:
+            return "plan/from-floor"
+        return "plan/from-derived" if self.derived_from else "plan/from-roofline"
 
     @property
     def samples_s(self) -> float:
@@ -234,15 +230,6 @@ class SpeedForecast:
     def mfu(self) -> float:
         """Share of the card's peak that the model's own arithmetic uses."""
         return self.model_flops / self.step_s / self.peak_flops
-
-
-def _typical(card: Card) -> float:
-    """Return the share of the data sheet that cards of its kind were measured at."""
-    if card.name.startswith("GeForce"):
-        return 1.0  # their data sheet has the slower accumulation, at clocks they exceed
-    full = FULL_POWER_W.get(card.generation)
-    power = min(1.0, (card.power_w / full) ** 0.5) if full and card.power_w else 1.0
-    return TYPICAL[card.generation] * power
 
 
 def number_of(precision: str, card: Card | None) -> Number:
@@ -457,6 +444,7 @@ def _finish(
         model_flops=model_flops * steps,
         peak_flops=peak,
         floor_s=HOST_STEP_S + HOST_PASS_S * steps,
+        derived_from=card.derived_from,
     )
 
 

@@ -5,9 +5,11 @@ import re
 from dataclasses import replace
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headway.cli.plan import plan
 from headway.machine.cards import find_model, gemm_sources, gpu_models, parse_wanted
 from headway.planner.forecast import as_card
 from headway.planner.models.decoder import count_lora
@@ -37,7 +39,7 @@ UNMEASURED = {
     "RTX A4500",
     "TITAN V",
 }
-"""Cards with a data sheet for which no public measurement was found; their rate is a share of the data sheet."""
+"""Cards with a data sheet for which no public measurement was found; their rate is derived from the nearest card's."""
 CARDS = {model.name: card for model in gpu_models() if (card := as_card(model)) is not None}
 SHAPE = DECODERS["llama-3.1-8b"]
 ALL = ("q", "k", "v", "o", "gate", "up", "down")
@@ -61,8 +63,11 @@ def lora(packed: float | None = None, **more) -> Work:
 def test_every_card_with_rates_has_a_measured_one_with_its_source_or_is_known_to_have_none():
     sources = gemm_sources()
     assert all(address.startswith("https://github.com/") for address in sources.values())
-    unmeasured = {name for name, card in CARDS.items() if card.gemm_half is None}
-    assert unmeasured == UNMEASURED
+    derived = {name: card.derived_from for name, card in CARDS.items() if card.derived_from}
+    assert set(derived) == UNMEASURED
+    assert not UNMEASURED & set(derived.values())  # each from one that was measured
+    assert derived["GeForce RTX 4080 16GB"].startswith("GeForce RTX 40")
+    assert derived["H100 SXM 96GB HBM2e (500 W)"].startswith("H100")
     measured = [model for model in gpu_models() if model.gemm_half is not None]
     assert len(measured) >= 64
     assert {model.gemm_source for model in measured} == set(sources)
@@ -70,6 +75,15 @@ def test_every_card_with_rates_has_a_measured_one_with_its_source_or_is_known_to
         assert model.tflops_half is not None, model.name
         assert 0.4 < model.gemm_half / model.tflops_half < 1.25, model.name
         assert model.gemm_fp32 is None or model.tflops_fp32 is None or model.gemm_fp32 <= model.tflops_fp32 * 1.06
+
+
+def test_a_plan_says_from_which_card_a_rate_is_derived():
+    shown = CliRunner().invoke(plan, ["--model", "llama-3.2-1b", "method=lora", "--on", "1x4080"]).stdout
+    said = " ".join(shown.split())
+    assert "derived from" in said
+    assert (CARDS["GeForce RTX 4080 16GB"].derived_from or "?").split()[-1] in said
+    told = CliRunner().invoke(plan, ["--model", "llama-3.2-1b", "method=lora", "--on", "1x4090"]).stdout
+    assert "derived from" not in " ".join(told.split())
 
 
 def test_products_are_ordered_as_measured_over_all_pairs_with_a_source():

@@ -15,6 +15,7 @@ H100 = Card(
     capability=(9, 0),
     memory_bytes=79e9,
     tflops_half=989,
+    gemm_half=791,
     bandwidth_gb_s=3350,
     tflops_tf32=494,
     tflops_fp32=67,
@@ -23,7 +24,14 @@ H100 = Card(
     power_w=700,
 )
 RTX = Card(
-    name="RTX 4090", capability=(8, 9), memory_bytes=25e9, tflops_half=165, bandwidth_gb_s=1008, pcie_gb_s=32, p2p=False
+    name="RTX 4090",
+    capability=(8, 9),
+    memory_bytes=25e9,
+    tflops_half=165,
+    gemm_half=129,
+    bandwidth_gb_s=1008,
+    pcie_gb_s=32,
+    p2p=False,
 )
 WORK = Work(micro_batch=32, seq_len=2048, compiled=True, loss="fused", shard_states=8)
 
@@ -70,7 +78,13 @@ def test_resnet_50_on_a_v100_is_near_its_measured_step():
     tape.linear(Map(outs[-1].channels, 1, 1), 1000)
     assert tape.params == pytest.approx(25.5e6, rel=0.01)
     v100 = Card(
-        name="V100", capability=(7, 0), memory_bytes=16e9, tflops_half=125, bandwidth_gb_s=900, tflops_fp32=15.7
+        name="V100",
+        capability=(7, 0),
+        memory_bytes=16e9,
+        tflops_half=125,
+        gemm_half=93.75,
+        bandwidth_gb_s=900,
+        tflops_fp32=15.7,
     )
     half = time_convnet(tape, Work(micro_batch=256, compute_bytes=2), v100)
     assert half.samples_s == pytest.approx(1178, rel=0.15)  # 1156 and 1200 measured

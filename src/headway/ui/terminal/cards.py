@@ -46,7 +46,8 @@ def _facts(model: GpuModel) -> dict[str, Any]:
         "memory_gib": model.memory_gib,
         "tflops_half": model.tflops_half,
         "gemm_half": model.gemm_half,
-        "assumed_half": None if model.gemm_half or card is None else round(card.gemm("half") / 1e12, 1),
+        "assumed_half": round(card.gemm_half, 1) if card and card.derived_from else None,
+        "derived_from": card.derived_from if card else None,
         "source": model.gemm_source,
         "measured_on": model.gemm_of,
     }
@@ -54,7 +55,7 @@ def _facts(model: GpuModel) -> dict[str, Any]:
 
 def _source(facts: dict[str, Any]) -> str:
     if facts["assumed_half"] is not None:
-        return say("plan/value-assumed", rate=f"{facts['assumed_half']:.0f}")
+        return say("plan/value-assumed", rate=f"{facts['assumed_half']:.0f}", other=facts["derived_from"])
     if facts["measured_on"]:
         return say("plan/value-same-chip", source=facts["source"], other=facts["measured_on"])
     return facts["source"] or say("plan/value-none")

@@ -134,7 +134,7 @@ def _model_rows(found: NamedForecast, machine: MachineReport) -> Iterator[tuple[
 
 def _time_origin(speed: SpeedForecast) -> str:
     """Return where a time comes from: the card's rates, or, of a small model, the least a host needs."""
-    return say("plan/from-floor") if speed.is_floor else say("plan/from-roofline", mfu=f"{speed.mfu:.0%}")
+    return say(speed.origin, mfu=f"{speed.mfu:.0%}", other=speed.derived_from or "")
 
 
 def _script_rows(found: ScriptForecast) -> Iterator[tuple[str, str, str]]:
