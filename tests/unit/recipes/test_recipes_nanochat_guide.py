@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from headway.guide import make_project, read_flags
+from headway.guide import GuideLog, level_of, make_project, read_flags
+from headway.recipes.nanochat import guide as commands
 from headway.recipes.nanochat.guide import CONFIG, choose
 
 
@@ -39,3 +42,21 @@ def test_an_edited_config_is_used_and_the_guides_own_numbers_are_listed(project)
 
 def test_the_usual_config_is_the_balanced_one(project):
     assert Path(CONFIG).is_file() and Path(CONFIG).stem == "balanced"
+
+
+def test_a_config_with_a_warning_is_not_called_fine(project, monkeypatch, capsys):
+    plan = {"micro_batch": 12, "tokens_per_sample": 2048, "accumulation": 1, "world_size": 2, "batch_samples": 24}
+    tight = {"code": "plan/batch-over-epoch", "facts": {"batch": 24, "samples": 6}}
+    for warnings, is_fine in (([], True), ([tight], False)):
+        told = json.dumps({**plan, "warnings": warnings})
+        done = subprocess.CompletedProcess([], 0, stdout=told, stderr="")
+        monkeypatch.setattr(commands.subprocess, "run", lambda *_, done=done, **__: done)
+        log = GuideLog(project / "log", is_levelled=True)
+        assert commands._check_config(log, read_flags([], ()), Path(CONFIG)) == 0
+        log.close()
+        said = capsys.readouterr().out
+        assert ("[SUCCESS]" in said, "[WARN]" in said) == (is_fine, not is_fine)
+
+
+def test_a_stop_on_purpose_is_a_warning_and_no_error():
+    assert [level_of(code) for code in (0, 130, 143, 1, 93)] == ["SUCCESS", "WARN", "WARN", "ERROR", "ERROR"]
