@@ -9,6 +9,7 @@ from pathlib import Path
 
 from headway.config import LoadedConfig, Recipe, is_of_the_system, is_trusted, name_variable, trust
 from headway.errors import UsageError
+from headway.machine import other_python
 from headway.task import RECIPES, find_recipe
 
 Ask = Callable[[Path], bool]
@@ -53,8 +54,8 @@ def check_python(
 
 
 def require_python(python: str, ask: Ask | None = None) -> None:
-    """Refuse an interpreter that is neither the system's nor trusted."""
-    if "/" in python and not is_of_the_system(Path(python)):
+    """Refuse an interpreter that is neither the system's, nor the one set up here for MindSpore, nor trusted."""
+    if "/" in python and python != other_python() and not is_of_the_system(Path(python)):
         require_trust(Path(os.path.abspath(python)), ask)
 
 

@@ -7,10 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from headway.errors import CheckError
+from headway.errors import CheckError, UsageError
 from headway.guide import Asked, make_project
 from headway.recipes.tfnet import guide as commands
 from headway.recipes.tfnet.guide import choose
+from headway.start.consent import require_python
 
 
 @pytest.fixture
@@ -69,3 +70,12 @@ def test_the_way_into_mindspores_environment_is_the_folder_of_its_interpreter(pr
         commands.main("where_mindspore", [])
     assert refused.value.code == "tfnet/guide-no-mindspore"
     assert "where_mindspore" in (project / "enter_mindspore.sh").read_text()
+
+
+def test_the_interpreter_that_was_set_up_for_mindspore_needs_no_word_of_trust(tmp_path, monkeypatch):
+    own, other = str(tmp_path / "own" / "python"), str(tmp_path / "other" / "python")
+    monkeypatch.setattr("headway.start.consent.other_python", lambda: own)
+    require_python(own)
+    with pytest.raises(UsageError) as refused:
+        require_python(other)
+    assert refused.value.code == "cli/untrusted"
