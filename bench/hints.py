@@ -114,7 +114,7 @@ def _environment(home: Path) -> dict[str, str]:
 
 def type_line(line: str, place: Path, lang: str, *, shell: bool = False, with_stubs: bool = False) -> Said:
     """Run one line as typed in a folder: inside a fork of this process where that is the same, else by bash."""
-    words = shlex.split(line) if not shell else []
+    words = shlex.split(line, comments=True) if not shell else []
     is_ours = bool(words) and words[0] == "headway" and words[1:2] not in (["run"], ["train"], ["resume"], ["tune"])
     is_plain = is_ours and not re.search(r"(?<![\\'\w])[;&|><`$]|[*]", line)
     env = _environment(place)
