@@ -30,15 +30,15 @@ HEAD = {
         "for the same settings. *trace*: the real model's step on fake tensors; *formula*: from its shape;\n"
         "*arithmetic*: from the batch alone. Memory is what the driver would show on each GPU; no GPU was measured\n"
         "for this page. Times are those of the GPUs' own work: where reading data is slow, epochs take longer and\n"
-        "speed-ups are nearer to the number of GPUs. TFNet is weighed with clips of the most frames\n"
-        "(`task.max_frames`), for memory must do for those.",
+        "speed-ups are nearer to the number of GPUs. The memory of TFNet is computed for the longest clips\n"
+        "(`task.max_frames`), because they must fit.",
         "| guide | settings | claim | computed | verdict |",
     ),
     "zh": (
         "# 指南中的说法，逐条核对",
         "由 `python scripts/check_claims.py` 生成：指南原文的说法，以及 `headway plan` 对同样设置算出的结果。\n"
-        "*trace*：在假张量上跑真实模型的一步；*formula*：由模型形状按公式算出；*arithmetic*：只由批次算出。\n"
-        "显存是每个 GPU 上驱动会显示的数值；本页没有用 GPU 实测。\n"
+        "*试算*：在不占内存的张量上执行真实模型的一步；*公式*：由模型结构按公式算出；*算术*：只由批大小算出。\n"
+        "显存是每张 GPU 上驱动会显示的数值；本页没有用 GPU 实测。\n"
         "时间只算 GPU 自身的计算与通信：读数据慢时，每轮更久，加速比更接近 GPU 数。\n"
         "TFNet 按最长的片段（`task.max_frames`）计算，因为显存必须容得下它们。",
         "| 指南 | 设置 | 说法 | 算得 | 结论 |",
@@ -109,7 +109,7 @@ def memory_row(case: Case, claim: tuple[float, float], card_gb: float | None = N
         verdict = "cannot"
     else:
         verdict = "holds" if 0.85 * low <= used <= 1.15 * high else "low" if used > high else "high"
-    return case.guide, case.setting, f"{text} a GPU", f"每 GPU {text}", computed, verdict
+    return case.guide, case.setting, f"{text} per GPU", f"每张 GPU {text}", computed, verdict
 
 
 def _range(claim: tuple[float, float]) -> str:
@@ -138,7 +138,14 @@ def epoch_row(case: Case, samples: int, claim_s: tuple[float, float]) -> Row:
     text = f"{claim_s[0] / 60:g}–{claim_s[1] / 60:g} min"
     verdict = "holds" if claim_s[0] * 0.85 <= took <= claim_s[1] * 1.15 else "low" if took > claim_s[1] else "high"
     computed = f"{duration(took)} ({short(speed.samples_s)} samples/s, {model.source})"
-    return case.guide, case.setting, f"{text} an epoch of {samples}", f"每轮（{samples} 样本）{text}", computed, verdict
+    return (
+        case.guide,
+        case.setting,
+        f"{text} per epoch of {samples}",
+        f"每轮（{samples} 样本）{text}",
+        computed,
+        verdict,
+    )
 
 
 def batch_row(case: Case, claim: int) -> Row:
@@ -193,6 +200,26 @@ def _safe(make, case: Case, claim, *more) -> Row:  # a claim that cannot be comp
         return case.guide, case.setting, text, text, "n/a", f"unknown {error.text('en')}"
 
 
+_CHINESE = {
+    "formula": "公式",
+    "trace": "试算",
+    "arithmetic": "算术",
+    "will-not-fit": "放不下",
+    "fits": "放得下",
+    "tight": "偏紧",
+}
+_CHINESE |= {"samples/s": "样本/秒", "n/a": "无"}
+
+
+def _spoken(computed: str, lang: str) -> str:
+    """Return what was computed in the language of the page."""
+    if lang == "en":
+        return computed.replace("will-not-fit", "will not fit")
+    for english, chinese in _CHINESE.items():
+        computed = computed.replace(english, chinese)
+    return computed.replace("): ", "）：").replace(")", "）").replace(" (", "（").replace(", ", "，")
+
+
 def write_page(rows: list[Row], lang: str) -> str:
     """Return the page in one language."""
     title, intro, head = HEAD[lang]
@@ -201,7 +228,7 @@ def write_page(rows: list[Row], lang: str) -> str:
     for guide, setting, english, chinese, computed, verdict in rows:
         key, _, why = verdict.partition(" ")
         word = WORDS[key][place].format(why=why)
-        lines.append(f"| {guide} | {setting} | {chinese if place else english} | {computed} | {word} |")
+        lines.append(f"| {guide} | {setting} | {chinese if place else english} | {_spoken(computed, lang)} | {word} |")
     return "\n".join(lines) + "\n"
 
 
