@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from headway.adopt import read_line
 from headway.config import LoadedConfig
-from headway.diagnosis import Diagnosis, ExitStatus, classify, find_last_words
+from headway.diagnosis import Diagnosis, diagnose_log, diagnose_run, load_rules, user_rules_folder
 from headway.errors import UsageError
 from headway.launch import Claims, Job, Lease, request_stop
 from headway.machine import MachineReport, find_machine
@@ -37,7 +37,6 @@ from headway.telemetry import (
     find_run,
     is_supervised,
     list_runs,
-    read_events,
     read_log_tail,
     run_state,
 )
@@ -292,22 +291,11 @@ def diagnose(path: str | Path | RunHandle, /, *, out: str | Path = "runs") -> Di
         path: a run, by handle, path or name; or a log file.
         out: folder of runs.
     """
+    book = load_rules(user_rules_folder())
     if not isinstance(path, RunHandle) and Path(path).is_file():
-        tail = read_log_tail(Path(path), _LOG_BYTES)
-        report = find_last_words(tail)
-        found = classify(report, ExitStatus(code=1), tail)
-        return found if report is not None or found.evidence else None
-    incidents = [event for event in read_events(_find(path, out).events) if event.get("kind") == "incident"]
-    if not incidents:
-        return None
-    last = incidents[-1]
-    return Diagnosis(
-        kind=str(last.get("class")),
-        code=str(last.get("code")),
-        facts=dict(last.get("facts") or {}),
-        is_transient=last.get("action") == "restart",
-        evidence=str(last.get("evidence") or ""),
-    )
+        with Path(path).open("rb") as file:
+            return diagnose_log(file, book).cause
+    return diagnose_run(_find(path, out), book).cause
 
 
 def runs(out: str | Path = "runs") -> list[RunHandle]:

@@ -36,6 +36,8 @@ _COMMANDS = {
     "stop": ("headway.cli.attach", "cli/line-stop"),
     "runs": ("headway.cli.runs", "cli/line-runs"),
     "compare": ("headway.cli.compare", "cli/line-compare"),
+    "diagnose": ("headway.cli.diagnose", "cli/line-diagnose"),
+    "explain": ("headway.cli.explain", "cli/line-explain"),
     "report": ("headway.cli.report", "cli/line-report"),
     "export": ("headway.cli.export", "cli/line-export"),
     "ckpt": ("headway.cli.ckpt", "cli/line-ckpt"),

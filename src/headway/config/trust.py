@@ -20,12 +20,17 @@ _MOST_BYTES: Final = 1 << 20
 _SYSTEM: Final = ("/usr", "/bin", "/opt/conda")
 
 
-def trust_file(environ: Mapping[str, str] | None = None) -> Path:
-    """Return where the user's decisions are kept."""
+def user_folder(environ: Mapping[str, str] | None = None) -> Path:
+    """Return the user's own folder of ours."""
     environ = os.environ if environ is None else environ
     given = environ.get("XDG_CONFIG_HOME", "")
     base = Path(given) if os.path.isabs(given) else Path(os.path.expanduser("~")) / ".config"
-    return base / "headway" / _NAME
+    return base / "headway"
+
+
+def trust_file(environ: Mapping[str, str] | None = None) -> Path:
+    """Return where the user's decisions are kept."""
+    return user_folder(environ) / _NAME
 
 
 def read_trusted(environ: Mapping[str, str] | None = None) -> list[Path]:

@@ -155,6 +155,72 @@ Example:
     ),
     "cli/line-stop": Text(en="save and stop a run", zh="保存并停止训练"),
     "cli/line-runs": Text(en="list runs", zh="列出所有训练"),
+    "cli/line-diagnose": Text(
+        en="why a run or any log failed, and what to change", zh="分析训练或任意日志失败的原因与对策"
+    ),
+    "cli/line-explain": Text(en="what a code in brackets means", zh="解释方括号中的代码"),
+    "cli/diagnose-help": Text(
+        en=(
+            "Say why a run, or the program behind any log, has failed: the root cause, the lines that prove it, what "
+            "is only a consequence, how sure that is, and what to do, cheapest first.\n\n"
+            "A log may be anybody's and of any size; `-` reads it from a pipe. Without an argument: the newest run. "
+            "Exit code 0: no failure found, 5: a failure was found.\n\n"
+            "Example:\n  headway diagnose slurm-4711.out"
+        ),
+        zh=(
+            "说明一次训练或任意日志背后的程序为什么失败：根本原因、能证明它的行、哪些只是后果、把握有多大、怎么处理（代价小的在前）。\n\n"
+            "日志可以是任何人的、任意大小；- 表示从管道读取。不带参数：最近一次训练。"
+            "退出码 0：没有发现失败，5：发现失败。\n\n"
+            "示例：\n  headway diagnose slurm-4711.out"
+        ),
+    ),
+    "cli/explain-help": Text(
+        en=(
+            "Explain a code: what it means, whether trying again helps, and what to do. Without a code: all findings "
+            "of `headway diagnose`, by category. A category explains all of its findings.\n\n"
+            "Example:\n  headway explain device-out-of-memory"
+        ),
+        zh=(
+            "解释一个代码：含义、重试是否有用、怎么处理。不带代码：按类别列出 headway diagnose 的全部结果。"
+            "给出类别则解释该类别的全部结果。\n\n"
+            "示例：\n  headway explain device-out-of-memory"
+        ),
+    ),
+    "cli/option-apply": Text(
+        en="write the cheapest fix that is a setting into the run's config file; shows the difference and asks first",
+        zh="把代价最小、能用配置项实现的办法写入训练的配置文件；先显示差异并询问",
+    ),
+    "cli/option-apply-yes": Text(en="write it without asking", zh="不询问，直接写入"),
+    "cli/option-rules": Text(
+        en="folder of further rules; your own are in ~/.config/headway/rules",
+        zh="更多规则所在的目录；自己的规则放在 ~/.config/headway/rules",
+    ),
+    "cli/nothing-to-apply": Text(
+        en="no fix of this finding is a setting of a Headway config, so nothing was written",
+        zh="该结果的处理办法都不是 Headway 配置项，没有写入任何文件",
+        en_hint="carry out the first fix above by hand",
+        zh_hint="按上面的第一条手动处理",
+    ),
+    "cli/no-file-to-apply": Text(
+        en="the run was started without a config file, so there is no file to change",
+        zh="这次训练不是用配置文件启动的，没有可修改的文件",
+        en_hint="resume with the setting: headway resume {run} {setting}",
+        zh_hint="带上该配置项继续训练：headway resume {run} {setting}",
+    ),
+    "cli/ask-apply": Text(en="write this into {path}?", zh="把以上修改写入 {path}？"),
+    "cli/not-applied": Text(
+        en="nothing was written into {path}",
+        zh="没有写入 {path}",
+        en_hint="add --yes to write it without a question",
+        zh_hint="加 --yes 可不询问直接写入",
+    ),
+    "cli/applied": Text(en="written: {path}", zh="已写入：{path}"),
+    "cli/unknown-code": Text(
+        en="{code} is not a code that this version knows",
+        zh="当前版本没有代码 {code}",
+        en_hint="list all codes: headway explain",
+        zh_hint="列出全部代码：headway explain",
+    ),
     "cli/line-compare": Text(
         en="compare runs: settings that differ, difference in results", zh="比较多次训练：设置的差异与结果的差异"
     ),

@@ -1,10 +1,52 @@
-"""Texts of the classes of failure."""
+"""Texts of the classes of failure: the supervisor's here, those that only a log names in the rules' own files."""
 
 from __future__ import annotations
 
+import string
+import tomllib
+from pathlib import Path
+from typing import Any, Final
+
 from headway.messages import Text
 
-TEXTS: dict[str, Text] = {
+RULES_FOLDER: Final = Path(__file__).resolve().parent.parent / "diagnosis" / "rules"
+"""One file per finding. They are data, so that texts can be read without the stage that searches logs for them."""
+_ALWAYS: Final = frozenset({"text", "type"})
+"""Values that every finding has."""
+
+
+def read_rule_texts(folder: Path) -> dict[str, Text]:
+    """Return the texts of a folder of rules: two of each rule whose advice for a script is another one."""
+    texts: dict[str, Text] = {}
+    for path in sorted(folder.glob("*.toml")):
+        rule = tomllib.loads(path.read_text(encoding="utf-8"))
+        ours, theirs = (_first_advice(rule, audience) for audience in ("headway", "script"))
+        texts[f"diagnose/{path.stem}"] = Text(*_words(rule["text"]), *ours)
+        if theirs != ours:
+            texts[f"diagnose/foreign-{path.stem}"] = Text(*_words(rule["text"]), *theirs)
+    return texts
+
+
+def _first_advice(rule: dict[str, Any], audience: str) -> tuple[str, str]:
+    """Return the cheapest fix that needs no further values. Any: what TOML may hold."""
+    for fix in rule.get("fix", ()):
+        en, zh = _words(fix)
+        is_plain = {name for text in (en, zh) for _, name, _, _ in string.Formatter().parse(text) if name} <= _ALWAYS
+        if fix.get("for", audience) == audience and is_plain:
+            command = str(fix.get("command", ""))
+            can_show = command and "{" not in command
+            return (f"{en}: {command}", f"{zh}：{command}") if can_show else (en, zh)
+    return "", ""
+
+
+def _words(data: dict[str, Any]) -> tuple[str, str]:
+    """Return both texts; the line of the log is foreign text, and introduced as such."""
+    en, zh = (str(data[lang]) for lang in ("en", "zh"))
+    is_bare = en.startswith("{type}")
+    return (en, zh) if is_bare else (en.replace("{text}", "{text:said}"), zh.replace("{text}", "{text:said}"))
+
+
+_OWN: Final[dict[str, Text]] = {
     "diagnose/device-out-of-memory": Text(
         en="the GPU ran out of memory: {text:said}",
         zh="GPU 显存不足：{text:said}",
@@ -340,4 +382,18 @@ TEXTS: dict[str, Text] = {
         en_hint="every rank must call the same collectives in the same order and with the same shapes",
         zh_hint="每个 rank 必须以相同顺序、相同形状调用相同的集合通信",
     ),
+    "diagnose/rule-unreadable": Text(
+        en="the rule {path} cannot be read: {why}",
+        zh="无法读取规则 {path}：{why}",
+        en_hint="correct the file, or move it out of the folder; docs/howto/diagnose.md shows the format",
+        zh_hint="改正该文件，或把它移出目录；格式见 docs/howto/diagnose.zh-CN.md",
+    ),
+    "diagnose/rule-wrong": Text(
+        en="the rule {path} is not complete or not correct: {why}",
+        zh="规则 {path} 不完整或有误：{why}",
+        en_hint="correct the file, or move it out of the folder; docs/howto/diagnose.md shows the format",
+        zh_hint="改正该文件，或把它移出目录；格式见 docs/howto/diagnose.zh-CN.md",
+    ),
 }
+
+TEXTS: dict[str, Text] = {**read_rule_texts(RULES_FOLDER), **_OWN}

@@ -136,4 +136,51 @@ TEXTS: dict[str, Text] = {
         en_hint=("see what it is doing:\n  headway watch {name} --once"),
         zh_hint=("查看当前状态：\n  headway watch {name} --once"),
     ),
+    "ui/why-named": Text(
+        en="a line of the log names the cause itself",
+        zh="日志中有一行直接说明了原因",
+    ),
+    "ui/why-usual": Text(
+        en="it is the first failure in the log that does not follow from another",
+        zh="它是日志中最早的、不由其他故障引起的失败",
+    ),
+    "ui/why-follows": Text(
+        en="the log holds only words that usually follow from another failure",
+        zh="日志里只有通常由其他故障引起的信息",
+    ),
+    "ui/why-explains": Text(
+        en="it explains the other failures in the log",
+        zh="它能解释日志中的其他失败",
+    ),
+    "ui/why-contested": Text(
+        en="another finding is as likely",
+        zh="另一个结果同样可能",
+    ),
+    "ui/why-exit": Text(
+        en="the supervisor saw the process end this way",
+        zh="监控进程看到了进程的结束方式",
+    ),
+    "ui/sure-certain": Text(en="certain", zh="确定"),
+    "ui/sure-likely": Text(en="likely", zh="很可能"),
+    "ui/sure-possible": Text(en="possible", zh="可能"),
+    "ui/no-failure": Text(en="no failure found in {lines} lines", zh="{lines} 行日志中没有发现失败"),
+    "ui/survived": Text(en="  training continued after {line}", zh="  以下信息之后训练仍在继续：{line}"),
+    "ui/root-cause": Text(en="root cause: {text} [{code}]", zh="根本原因：{text} [{code}]"),
+    "ui/how-sure": Text(en="  {sure}: {why}", zh="  {sure}：{why}"),
+    "ui/evidence": Text(en="evidence:", zh="证据："),
+    "ui/consequences": Text(en="only a consequence:", zh="只是后果："),
+    "ui/and-more": Text(en="  and {num} more (see --json)", zh="  另有 {num} 条（见 --json）"),
+    "ui/what-to-do": Text(en="what to do, cheapest first:", zh="处理办法，代价小的在前："),
+    "ui/also-found": Text(en="another cause: {text} [{code}]", zh="另一个原因：{text} [{code}]"),
+    "ui/times": Text(en="{num} times", zh="{num} 次"),
+    "ui/log-line": Text(en="line {number}{note}: {text}", zh="第 {number} 行{note}：{text}"),
+    "ui/explain-category": Text(en="  category: {category}", zh="  类别：{category}"),
+    "ui/explain-retry-yes": Text(en="  trying again may help", zh="  重试可能有效"),
+    "ui/explain-retry-no": Text(
+        en="  trying again does not help: the same would happen", zh="  重试没有用：同样的事会再次发生"
+    ),
+    "ui/explain-explains": Text(en="  explains: {codes}", zh="  能解释：{codes}"),
+    "ui/explain-headway": Text(en="in a run of a recipe:", zh="配方训练："),
+    "ui/explain-script": Text(en="in a script of your own:", zh="自己的脚本："),
+    "ui/explain-reproducer": Text(en="raised on purpose in {path}", zh="复现测试：{path}"),
 }

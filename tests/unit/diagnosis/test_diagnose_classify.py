@@ -131,7 +131,7 @@ def test_a_refused_instruction_is_final_in_the_first_step_and_a_crash_later():
     assert found.evidence == "Fatal Python error: Illegal instruction"
     assert settle_illegal(found, 0) == found
     later = settle_illegal(found, 7)
-    assert (later.kind, later.facts, later.is_transient) == ("crashed", {"signal": "SIGILL"}, True)
+    assert (later.kind, later.facts, later.is_transient) == ("crashed", {"signal": "SIGILL", "text": "SIGILL"}, True)
 
 
 def test_a_launchers_word_about_a_refused_instruction_counts_as_one():

@@ -16,6 +16,7 @@ from message_rules import (
 from message_uses import Use, find_uses, literals, uses_in
 
 from headway.messages import Text, fill, hint, say
+from headway.messages.diagnose import RULES_FOLDER
 
 COMPUTED = {
     "atlas/filmed-": "how a filmed episode ended, by a word",
@@ -46,6 +47,8 @@ COMPUTED = {
     "run/column-": "columns of a table, in a loop",
     "run/hang-": "what is done about a hang, by the policy's name",
     "tune/ending-": "how a probe ended, by the record's names",
+    "ui/explain-": "whom a fix is for, by the rules' names",
+    "ui/sure-": "how sure a diagnosis is, by the record's names",
     "ui/ago-": "units of time, in a loop",
     "ui/phase-": "phases of a rank, by the heartbeat's names",
     "ui/compare-": "columns of a table, in a loop",
@@ -55,6 +58,8 @@ COMPUTED = {
 }
 """The only codes that are put together at run time: their fixed beginnings, each with its reason."""
 
+RULES = frozenset(path.stem for path in RULES_FOLDER.glob("*.toml"))
+"""Findings in logs: files name their codes."""
 BUILT_REST = frozenset({"eval-every", "save-every", "fp32-cpu"})
 """Ends of computed codes that no constant of the source spells: `f"{key}-every"`, and fp32 with `-cpu` on CPU."""
 
@@ -84,7 +89,7 @@ def test_chinese_is_chinese_with_its_own_punctuation_and_one_word_for_one_thing(
 
 def test_every_code_of_the_source_exists_and_every_text_is_used(catalogue, uses):
     assert len(uses) > 600
-    assert "\n".join(check_uses(catalogue, uses, COMPUTED, literals() | BUILT_REST)) == ""
+    assert "\n".join(check_uses(catalogue, uses, COMPUTED, literals() | BUILT_REST | RULES)) == ""
 
 
 def test_whoever_names_a_code_hands_over_its_facts(catalogue, uses):

@@ -153,7 +153,7 @@ def _make_incident(scene: LineScene, cause: _Cause, can_restart: bool) -> Incide
 
 def _in_foreign_words(diagnosis: Diagnosis) -> Diagnosis:
     """Return it with advice for a script that has no config of ours, where the usual advice names our keys."""
-    code = f"diagnose/foreign-{diagnosis.kind}"
+    code = f"diagnose/foreign-{diagnosis.code.partition('/')[2]}"
     try:
         find_text(code)
     except KeyError:
