@@ -1029,8 +1029,8 @@ TEXTS: dict[str, Text] = {
     "machine/row-links": Text(en="gpu links", zh="GPU 互连"),
     "machine/row-limits": Text(en="limits", zh="限制"),
     "machine/limits": Text(
-        en="{files} open files · {procs} processes · {locked} lockable memory",
-        zh="{files} 个文件 · {procs} 个进程 · 可锁定内存 {locked}",
+        en="{files:,} open files · {procs:,} processes · {locked} lockable memory",
+        zh="{files:,} 个文件 · {procs:,} 个进程 · 可锁定内存 {locked}",
     ),
     "machine/title": Text(en="machine", zh="本机"),
     "machine/title-other": Text(en="machine: {source}", zh="机器：{source}"),
