@@ -411,11 +411,11 @@ TEXTS: dict[str, Text] = {
         zh="由本机其他规模的测量（{num} 次）推算",
     ),
     "plan/from-roofline": Text(
-        en="forecast from the GPU's measured rates, {mfu} of the peak", zh="按该 GPU 的实测速率推算，为峰值的 {mfu}"
+        en="forecast from the GPU's measured rates, {mfu} of the peak", zh="按该 GPU 的实测算力推算，为峰值的 {mfu}"
     ),
     "plan/from-derived": Text(
         en="forecast, {mfu} of its peak; nobody has measured this card, its rate is derived from {other}",
-        zh="推算，为峰值的 {mfu}；该卡没有公开的实测，速率由 {other} 推得",
+        zh="推算，为峰值的 {mfu}；该卡没有公开的实测，算力由 {other} 推得",
     ),
     "plan/holder-weights": Text(en="weights", zh="权重"),
     "plan/holder-gradients": Text(en="gradients", zh="梯度"),

@@ -50,9 +50,8 @@ SIGUSR1、SIGUSR2 和 SIGHUP 转发给会处理它们的进程，训练继续。
         zh="被终止或断连后最多重启多少次；连续三次没有进展就结束",
     ),
     "run/option-oom-knob": Text(
-        en="after an out-of-memory error, start again with these numbers changed:"
-        " 'per_device_train_batch_size/2,gradient_accumulation_steps*2'",
-        zh="内存不足后修改这些参数并重新启动：'per_device_train_batch_size/2,gradient_accumulation_steps*2'",
+        en="after an out-of-memory error, start again with these numbers changed: 'batch_size/2,grad_accum*2'",
+        zh="内存不足后修改这些参数并重新启动：'batch_size/2,grad_accum*2'",
     ),
     "run/oom-knob": Text(
         en="--oom-knob {text} cannot be read: it is a list of NAME/NUMBER and NAME*NUMBER, with numbers from 2 to 9999",
