@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headway.machine import Finding, judge_dump, read_dump, values_of
+from headway.machine import Finding, judge_machine, read_dump, report_from
 from headway.messages import hint, say
 
 SAME = {"nvidia_smi_and_nvcc": ("nvidia_smi", "nvcc")}
@@ -169,7 +169,7 @@ def grade(case: Case) -> tuple[list[str], list[str]]:
     have = {key: value for kind in kinds for key, value in dump.parts.get(kind, {}).items()}
     facts = [] if dump.kinds[:1] == kinds[:1] else [f"recognised as {dump.kinds}, not {case.kind}"]
     facts += differences(case.facts, have)
-    findings = judge_dump(dump)
+    findings = tuple(one for one in judge_machine(report_from(dump)) if one.level != "ok")
     for finding in findings:
         for lang in ("en", "zh"):
             say(finding.code, lang, **finding.facts), hint(finding.code, lang, **finding.facts)
@@ -229,9 +229,8 @@ def fuzz(cases: list[Case], number: int, seed: int) -> tuple[int, float, list[st
         began = time.perf_counter()
         try:
             dump = read_dump(text)
-            for finding in judge_dump(dump):
+            for finding in judge_machine(report_from(dump)):
                 say(finding.code, "zh", **finding.facts), hint(finding.code, "en", **finding.facts)
-            values_of(dump)
         except Exception:
             crashes += 1
             if len(shown) < 5:

@@ -8,7 +8,7 @@ from headway.machine.cpu import CpuAnswers, cpu_environment, find_cpu, has_devic
 from headway.machine.data import judge_data
 from headway.machine.devices import apply_visible, count_visible, describe_holders, is_free, pick_devices
 from headway.machine.first_batch import judge_batch, try_batch
-from headway.machine.from_text import gpus_of, judge_dump
+from headway.machine.from_text import gpus_of, report_from
 from headway.machine.inspect import inspect_for_line, inspect_machine
 from headway.machine.judge import judge_machine
 from headway.machine.mindspore import (
@@ -26,9 +26,7 @@ from headway.machine.nvidia.smi import SmiDriver, parse_smi
 from headway.machine.other import (
     find_machine,
     make_machine,
-    read_stand_in,
-    stand_in,
-    values_of,
+    read_machine,
     wished_devices,
     with_findings,
 )
@@ -78,7 +76,6 @@ __all__ = [
     "judge_answers",
     "judge_batch",
     "judge_data",
-    "judge_dump",
     "judge_machine",
     "made_for_mindspore",
     "make_machine",
@@ -87,13 +84,12 @@ __all__ = [
     "parse_smi",
     "pick_devices",
     "read_dump",
+    "read_machine",
     "read_mindspore",
-    "read_stand_in",
-    "stand_in",
+    "report_from",
     "try_batch",
     "try_mindspore",
     "try_ranks",
-    "values_of",
     "wished_devices",
     "with_cpu",
     "with_findings",

@@ -20,6 +20,8 @@ UNSEEN_BYTES = 2 << 30
 """Memory in use that no process we can see explains. Drivers reserve up to 0.6 GiB of a large GPU for themselves."""
 BUSY_PERCENT = 25
 """A desktop draws up to a few per cent; training is above this in any sample of a second."""
+BUSY_MEMORY_PERCENT = 10
+"""Share of the memory, where no bytes are told, above which somebody is there; the driver keeps some per cent."""
 
 _NUMBER: Final = re.compile(r"\+?\d+")
 """CUDA reads a number as far as it goes: `1gpu` is 1."""
@@ -30,13 +32,16 @@ def is_free(gpu: Gpu) -> bool:
     """Whether a run may take this GPU without asking: nobody else works on it."""
     if gpu.lost or gpu.claim is not None:
         return False
-    held = sum(process.held_bytes or 0 for process in gpu.processes)
+    # Programs that only draw are not at work; what a screen holds counts as memory without an owner.
+    computing = [process for process in gpu.processes if process.kind != "G"]
+    held = sum(process.held_bytes or 0 for process in computing)
     unseen = (gpu.used_bytes or 0) - held
-    at_work = any(process.held_bytes is None or process.held_bytes > HELD_BYTES for process in gpu.processes)
+    at_work = any(process.held_bytes is None or process.held_bytes > HELD_BYTES for process in computing)
     # A process whose memory cannot be read (a container, WSL) counts by what the GPU says is in use.
-    if at_work and all(process.held_bytes is None for process in gpu.processes) and gpu.used_bytes is not None:
+    if at_work and all(process.held_bytes is None for process in computing) and gpu.used_bytes is not None:
         at_work = gpu.used_bytes > UNSEEN_BYTES
-    return not at_work and unseen <= UNSEEN_BYTES and (gpu.utilisation or 0) <= BUSY_PERCENT
+    has_room = unseen <= UNSEEN_BYTES and (gpu.used_percent or 0) < BUSY_MEMORY_PERCENT
+    return not at_work and has_room and (gpu.utilisation or 0) <= BUSY_PERCENT
 
 
 def can_use_gpus(report: MachineReport) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from headway.ask import ask
 from headway.machine import probe
@@ -17,7 +18,7 @@ def read_framework(python: str | None = None) -> Framework:
     """Return the torch of this interpreter, or of another one, asked in a child process."""
     if python is None or _is_this_one(python):
         try:
-            return Framework(python=sys.executable, **probe.describe_torch())
+            return _framework(sys.executable, probe.describe_torch())
         except (OSError, SyntaxError, ValueError) as err:
             return Framework(python=sys.executable, python_version=_this_version(), trouble=str(err))
     return _ask_other(python)
@@ -41,8 +42,18 @@ def _ask_other(python: str) -> Framework:
     if told.exit_code is None:
         return Framework(python=python, trouble=f"no answer within {_DEADLINE_S:.0f} s")
     try:
-        found = told.value
-        known = {key: found[key] for key in ("python_version", "torch", "cuda", "hip")}
-        return Framework(python=python, **known, torchvision=found.get("torchvision"), numpy=found.get("numpy"))
+        return _framework(python, told.value)
     except (KeyError, TypeError, AttributeError):
         return Framework(python=python, trouble=told.why)
+
+
+def _framework(python: str, found: Any) -> Framework:  # Any: what another interpreter printed
+    return Framework(
+        python=python,
+        python_version=found["python_version"],
+        torch=found["torch"],
+        cuda=found["cuda"],
+        hip=found["hip"],
+        torchvision=found.get("torchvision"),
+        numpy=found.get("numpy"),
+    )

@@ -1,42 +1,257 @@
-"""A machine from a recorded text: its facts become the same records a driver gives, and the same rules judge them."""
+"""A machine from a recorded text: its facts become the record that this machine's own readings become.
+
+What the text does not tell stays None: nothing of the machine at hand is mixed in, and the rules are silent on None.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from headway.machine.ascend.devices import judge_npus, npus_from
-from headway.machine.from_text_host import HOST_JUDGES, judge_quota
-from headway.machine.from_text_software import SOFTWARE_JUDGES
-from headway.machine.judge import sort_findings
-from headway.machine.record import Finding, Gpu, GpuHealth, GpuProcess
-from headway.machine.rules.devices import judge_gpus, judge_mix, judge_use
-from headway.machine.rules.kernel import judge_oom, judge_xids
-from headway.machine.rules.links import judge_links, judge_nvlinks, judge_p2p
-from headway.machine.rules.software import judge_driver, judge_toolkit
-from headway.machine.text import Dump, Facts
+from headway.machine.ascend.devices import npus_from
+from headway.machine.record import (
+    Around,
+    Framework,
+    Gpu,
+    GpuHealth,
+    GpuProcess,
+    MachineReport,
+    Mount,
+    Node,
+    Port,
+    Quota,
+)
+from headway.machine.rules.software import native_cuda
+from headway.machine.text import Dump, Facts, bytes_of, memory_of, room_of
 
 _MIB = 1 << 20
-_VRAM_HELD = 10
-"""Per cent of an AMD GPU's memory above which somebody else is on it."""
 _TABLES = ("nvidia_smi_q", "nvidia_smi", "nvidia_smi_query_csv", "nvidia_smi_list")
 """Where GPUs are told, the fullest first."""
-_ERROR_CODES = {
-    "driver_library_mismatch": "machine/driver-mismatch",
-    "gpu_lost": "machine/gpu-lost-bus",
-    "device_handle_unknown_error": "machine/gpu-lost-bus",
-    "device_handle_error": "machine/gpu-lost-bus",
-    "no_devices": "machine/no-devices",
-    "nvml_unknown_error": "machine/container-lost",
-    "driver_not_loaded": "machine/driver-not-loaded",
-    "command_not_found": "machine/driver-not-loaded",
-    "library_not_found": "machine/driver-not-loaded",
-    "npu_driver_not_loaded": "machine/npu-driver-broken",
-    "inforom_corrupted": "machine/gpu-inforom",
-    "container_without_gpus": "machine/docker-no-nvidia",
-}
+_YES, _NO = ("True", "Yes"), ("False", "No")
+"""torch printed the words until 1.6, Python's own since."""
+_NO_DISK = ("tmpfs", "devtmpfs", "udev", "shm", "none", "squashfs", "/dev/loop", "efivarfs", "cgroup", "rootfs")
+_NO_DATA_BYTES = 1 << 30
+"""Smaller file systems are mounted for the system itself: firmware, settings, devices."""
+_COUNTS = {"": 1, "K": 1_000, "M": 1_000_000, "G": 1_000_000_000, "T": 1_000_000_000_000}
+
+
+def report_from(dump: Dump, *, source: str = "-", out: str = "runs") -> MachineReport:
+    """Return the machine a recorded text tells of, not yet judged.
+
+    Args:
+        source: where the text came from.
+        out: folder that would hold the run directories: the user's wish, not a reading.
+    """
+    parts = dump.parts
+    cpus = next((parts[kind] for kind in ("lscpu", "numactl", "nproc") if parts.get(kind, {}).get("cpus")), {})
+    memory, limits = parts.get("free", {}), parts.get("ulimit", {})
+    locked = _limit(limits, "max_locked_memory_kb")
+    # Older versions have no column of what is available: what buffers hold counts as free there.
+    free = memory_of(memory, "available" if "available" in memory else "free_with_cache")
+    return MachineReport(
+        host=None,
+        os=parts.get("collect_env", {}).get("os"),
+        kernel=None,
+        python=None,
+        cpu=cpus.get("model"),
+        cores=cpus.get("cpus"),
+        cores_host=cpus.get("cpus"),
+        memory_bytes=memory_of(memory, "total"),
+        memory_free_bytes=memory_of(memory, "free") if free is None else free,
+        swap_bytes=memory_of(memory, "swap_total"),
+        **_disk_values(parts),
+        out=out,
+        out_writable=None,
+        nofile=_limit(limits, "open_files"),
+        nofile_hard=None,
+        nproc=_limit(limits, "max_user_processes"),
+        memlock_bytes=None if locked is None else locked * 1024,
+        framework=_framework(parts),
+        stands_in=source,
+        kernel_log=dump.log,
+        around=_around(dump),
+        **_gpu_values(dump),
+    )
+
+
+def _gpu_values(dump: Dump) -> dict[str, Any]:  # Any: values of the report's fields
+    parts = dump.parts
+    gpus = gpus_of(dump) or _gpus_hinted_at(parts)
+    driver, cuda = driver_of(dump)
+    fault = _fault(parts)
+    values: dict[str, Any] = {"gpus": gpus, "gpu_driver": driver, "gpu_driver_cuda": cuda}
+    if gpus or fault or driver:
+        values["gpu_source"] = "recorded"
+    values["gpu_trouble"] = fault.replace("_", " ") if fault and not gpus else None
+    values["lists_processes"] = bool({"nvidia_smi", "nvidia_smi_q"} & set(dump.kinds))
+    npus = parts.get("npu_smi", {})
+    if "npus" in npus:
+        values |= {"npus": npus_from(npus), "npu_driver": npus["npu_smi"]}
+    pairs = parts.get("topology", {}).get("pairs") or {}
+    values["links"] = {pair.replace("GPU", ""): kind for kind, named in pairs.items() for pair in named}
+    values["p2p"] = parts.get("topology_p2p", {}).get("pairs", {})
+    return values
+
+
+def _gpus_hinted_at(parts: Mapping[str, Facts]) -> tuple[Gpu, ...]:
+    """Return GPUs of texts that list none: instances, processes or an excerpt of readings tell that there is one."""
+    instances = Counter(one["gpu"] for one in parts.get("nvidia_smi_mig", {}).get("instances", ()))
+    if instances:
+        split = {index: GpuHealth(mig=True, mig_devices=num) for index, num in sorted(instances.items())}
+        return tuple(Gpu(index=index, physical=index, health=health) for index, health in split.items())
+    lent = parts.get("nvidia_smi_vgpu", {}).get("vgpus", ())
+    listed = [_process(one) for one in parts.get("nvidia_smi_query_csv", {}).get("processes", ())]
+    processes = (*(GpuProcess(pid=0, name="vgpu", kind="G") for _ in lent), *listed)
+    excerpt = parts.get("nvidia_smi_q")
+    if not processes and excerpt is None:
+        return ()
+    return (Gpu(index=0, physical=0, processes=processes, health=_health(excerpt or {}, [], None)),)
+
+
+def _fault(parts: Mapping[str, Facts]) -> str | None:
+    found: str | None = parts.get("nvidia_smi_error", {}).get("error_class")
+    amd = parts.get("rocm_smi", {}).get("error_class")
+    return found or (amd if amd in (None, "no_devices") else f"amdgpu: {amd}")
+
+
+def _around(dump: Dump) -> Around:
+    parts = dump.parts
+    table, fault, docker = (parts.get(name, {}) for name in ("nvidia_smi", "nvidia_smi_error", "docker_info"))
+    runtime = parts.get("collect_env", {}).get("cuda_runtime") or ""
+    long_form = parts.get("nvidia_smi_q", {})
+    return Around(
+        toolkit=parts.get("nvcc", {}).get("nvcc_release")
+        or parts.get("ds_report", {}).get("nvcc")
+        or (runtime if runtime[:1].isdecimal() else None),
+        smi_version=table.get("nvidia_smi_version") or (long_form.get("driver") if long_form.get("gpus") else None),
+        fault=_fault(parts),
+        fault_bus=fault.get("bus_id"),
+        fault_library=fault.get("library_version"),
+        **_links(parts),
+        is_low_power=bool(parts.get("rocm_smi", {}).get("low_power")),
+        is_wsl=bool(parts.get("collect_env", {}).get("is_wsl")),
+        swap_free_bytes=memory_of(parts.get("free", {}), "swap_free"),
+        mounts=_mounts(parts.get("df", {})),
+        quotas=tuple(_quota(row) for row in parts.get("quota", {}).get("quotas", ()) if row["who"] != "root"),
+        runtimes=tuple(docker["runtimes"]) + (("nvidia (CDI)",) if docker.get("has_cdi_gpus") else ())
+        if docker
+        else None,
+        default_runtime=docker.get("default_runtime"),
+        ports=tuple(
+            Port(device=one["device"], state=one["state"], was_up=one["was_up"])
+            for one in parts.get("infiniband", {}).get("ports", ())
+        ),
+        nodes=tuple(
+            Node(name=one["node"], state=one["state"], reason=one.get("reason"))
+            for one in parts.get("slurm_nodes", {}).get("nodes", ())
+        ),
+    )
+
+
+def _links(parts: Mapping[str, Facts]) -> dict[str, Any]:
+    told = [one for one in parts.get("nvlink", {}).get("gpus", ()) if one["links"] or "is_other" not in one]
+    up = {str(one["index"]): one["links"] for one in told}
+    up |= {name[3:12]: 0 for name in parts.get("topology", {}).get("left_out", ())}
+    down = {str(one["index"]): one["inactive"] for one in told if "inactive" in one}
+    counts = parts.get("topology", {}).get("pair_counts") or parts.get("rocm_smi", {}).get("pair_counts") or {}
+    return {"links_up": up, "links_down": down, "link_counts": counts}
+
+
+def _quota(row: Facts) -> Quota:
+    """Return one quota, by the soft limit where there is one.
+
+    Writes are refused at the hard limit. Above the soft one they are refused when the time of grace ends, so a run of
+    hours cannot count on what lies between. On root limits are never enforced.
+    """
+    files = row.get("soft_files") or row.get("hard_files")
+    return Quota(
+        place=row["place"] if row["who"] is None else f"{row['place']} ({row['who']})",
+        used_bytes=row["used_bytes"],
+        limit_bytes=row["soft_bytes"] or row["hard_bytes"],
+        free_files=None if files is None else max(0, files - row["used_files"]),
+    )
+
+
+def _disk_values(parts: Mapping[str, Facts]) -> dict[str, Any]:
+    values: dict[str, Any] = dict.fromkeys(("shm_bytes", "shm_free_bytes", "disk_bytes", "disk_free_bytes"))
+    values |= {"disk_free_inodes": None, "disk_place": "n/a"}
+    values["shm_bytes"] = bytes_of(parts.get("ds_report", {}).get("dev_shm"))
+    disks = parts.get("df", {})
+    for row in disks.get("filesystems", ()):
+        total, free = (room_of(row.get(key), disks.get("block_bytes")) for key in ("size", "avail"))
+        if row["mount"] == "/dev/shm" and total is not None:
+            values |= {"shm_bytes": total, "shm_free_bytes": free}
+        elif row["mount"] == "/" and total is not None:
+            values |= {"disk_bytes": total, "disk_free_bytes": free, "disk_place": "/"}
+    return values
+
+
+def _mounts(disks: Facts) -> tuple[Mount, ...]:
+    tables = (disks, *disks.get("more", ())) if disks else ()
+    rows = [(row, table.get("block_bytes")) for table in tables for row in table["filesystems"]]
+    return tuple(mount for row, block in rows if (mount := _mount(row, block)) is not None)
+
+
+def _mount(row: Facts, block: int | None) -> Mount | None:
+    """Return a file system that may hold data; None: it holds none, or none of a user's."""
+    total, place = room_of(row.get("size"), block), row["mount"]
+    if place == "/dev/shm" or total == 0 or any(str(row.get(key)).startswith(_NO_DISK) for key in ("fs", "type")):
+        return None
+    inodes = re.fullmatch(r"(\d{1,18}(?:\.\d)?)([KMGT]?)", str(row.get("ifree")))
+    counts = inodes if row.get("inodes") not in ("0", "-") else None  # 0 of 0: it counts none
+    has_room = total is None or total >= _NO_DATA_BYTES or place == "/"
+    return Mount(
+        place=place,
+        free_bytes=room_of(row.get("avail"), block) if has_room else None,
+        used_percent=row.get("use_pct") if has_room else None,
+        free_inodes=int(float(counts[1]) * _COUNTS[counts[2]]) if counts else None,
+    )
+
+
+def _limit(limits: Facts, name: str) -> int | None:
+    value = limits.get(name)
+    return value if isinstance(value, int) else None
+
+
+def _framework(parts: Mapping[str, Facts]) -> Framework:
+    """Return the framework the text tells of; a text that tells of none says nothing of its absence."""
+    found = parts.get("collect_env", {})
+    if found.get("torch"):
+        cuda, hip = (_version_or_none(found.get(key)) for key in ("torch_cuda", "torch_rocm"))
+        conda = next((one for one in found["pip_conda_torch"] if one.startswith("conda: cudatoolkit ")), "")
+        return Framework(
+            python="python",
+            python_version=found.get("python"),
+            torch=found["torch"],
+            cuda=cuda,
+            hip=hip,
+            is_build_known="torch_cuda" in found,
+            torchvision=found.get("torchvision"),
+            works=_yes_or_no(found.get("cuda_available")),
+            is_debug=_yes_or_no(found.get("debug_build")),
+            conda_cuda=conda.removeprefix("conda: cudatoolkit ") or None,
+        )
+    speed, other = parts.get("ds_report", {}), parts.get("accelerate_env", {})
+    works = False if other.get("torch_gpu") == "False" and other.get("accelerator") is None else None
+    return Framework(
+        python="python",
+        torch=speed.get("torch") or other.get("torch"),
+        cuda=_version_or_none(speed.get("torch_cuda")),
+        hip=_version_or_none(speed.get("torch_hip")),
+        is_build_known=False,
+        works=works,
+        ops_missing=tuple(speed.get("incompatible_ops", ())),
+    )
+
+
+def _yes_or_no(word: object) -> bool | None:
+    return True if word in _YES else False if word in _NO else None
+
+
+def _version_or_none(text: str | None) -> str | None:
+    return text if text and text[0].isdecimal() else None
 
 
 def gpus_of(dump: Dump) -> tuple[Gpu, ...]:
@@ -60,7 +275,8 @@ def driver_of(dump: Dump) -> tuple[str | None, str | None]:
             first = (facts.get("gpus") or [{}])[0]
             return facts.get("driver") or first.get("driver"), facts.get("cuda")
     found = dump.parts.get("collect_env", {}).get("driver")
-    return (found if found and found[0].isdecimal() else None), None
+    driver = found if found and found[0].isdecimal() else None
+    return driver, native_cuda(driver)  # its branch tells, though collect_env does not print it
 
 
 def gpus_from(facts: Facts) -> tuple[Gpu, ...]:
@@ -172,6 +388,7 @@ def _rocm_gpu(one: Facts, place: int) -> Gpu:
         free_bytes=None if total is None or used is None else max(0, total - used),
         utilisation=_whole(one.get("util_pct")),
         temperature_c=None if temperature is None else int(temperature),
+        used_percent=_whole(one.get("vram_pct")) if total is None else None,
         processes=tuple(_process(process) for process in one.get("processes", ())),
         health=GpuHealth(
             bus_id=one.get("bus_id"),
@@ -196,130 +413,3 @@ def _whole(value: object) -> int | None:
 
 def _real(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) else None
-
-
-def judge_dump(dump: Dump, *, checkpoint_bytes: int | None = None) -> tuple[Finding, ...]:
-    """Return everything worth saying about a recorded text, the worst first.
-
-    Args:
-        checkpoint_bytes: what a run would write at a time; none: a usual checkpoint.
-    """
-    found = [finding for kind, facts in dump.parts.items() if kind in _JUDGES for finding in _JUDGES[kind](facts)]
-    found += [*_judge_toolkit(dump), *_judge_recorded_gpus(dump)]
-    found += judge_quota(dump.parts.get("quota", {}), checkpoint_bytes)
-    for other in dump.parts.get("nvidia_smi", {}).get("more", ()):  # one paste of several machines
-        found += judge_dump(Dump({"nvidia_smi": other}))
-    unique = {(one.code, tuple(sorted(one.facts.items()))): one for one in found}
-    return sort_findings(unique.values())
-
-
-def _judge_recorded_gpus(dump: Dump) -> Iterator[Finding]:
-    gpus = gpus_of(dump)
-    driver, cuda = driver_of(dump)
-    table = dump.parts.get("nvidia_smi", {})
-    if any(kind in dump.parts for kind in _TABLES):
-        yield from judge_driver(driver, cuda, smi=table.get("nvidia_smi_version"))
-    yield from judge_gpus(gpus, lists_processes=bool(table) or "nvidia_smi_q" in dump.parts)
-    yield from judge_use(gpus, counts_screens=False)
-    yield from judge_mix([gpu for gpu in gpus if not gpu.lost])
-
-
-def _judge_toolkit(dump: Dump) -> Iterator[Finding]:
-    toolkit = dump.parts.get("nvcc", {}).get("nvcc_release")
-    yield from judge_toolkit(toolkit, serves=driver_of(dump)[1])
-
-
-def _judge_trouble(facts: Facts) -> Iterator[Finding]:
-    name = facts["error_class"]
-    code = _ERROR_CODES.get(name, "machine/gpu-driver-broken")
-    said = {"said": name.replace("_", " "), "bus": facts.get("bus_id", "n/a"), "list": "n/a"}
-    if code == "machine/driver-mismatch":
-        said["library"] = facts.get("library_version", "n/a")
-    yield Finding(code=code, level="warn", facts=said)
-
-
-def _judge_query(facts: Facts) -> Iterator[Finding]:
-    """Yield who is on the GPUs of a list that has processes alone."""
-    if facts.get("gpus") or not facts.get("processes"):
-        return
-    gpu = Gpu(index=0, physical=0, processes=tuple(_process(one) for one in facts["processes"]))
-    yield from judge_gpus([gpu])
-    yield from judge_use([gpu], counts_screens=False)
-
-
-def _judge_q(facts: Facts) -> Iterator[Finding]:
-    """Yield what is wrong in an excerpt that names no GPU, and a driver that serves no CUDA."""
-    if "gpus" not in facts:
-        yield from judge_gpus([Gpu(index=0, physical=0, health=_health(facts, [], None))])
-    elif facts.get("driver"):
-        yield from _judge_table({**facts, "nvidia_smi_version": facts["driver"]})
-
-
-def _judge_vgpu(facts: Facts) -> Iterator[Finding]:
-    if facts["vgpus"]:
-        yield Finding(code="machine/vgpu-host", level="warn", facts={"gpus": "0", "num": str(len(facts["vgpus"]))})
-
-
-def _judge_mig(facts: Facts) -> Iterator[Finding]:
-    """Yield GPUs that are split, from the list of their instances alone."""
-    counted = Counter(one["gpu"] for one in facts["instances"])
-    for num in sorted(set(counted.values())):
-        listed = ",".join(str(gpu) for gpu, have in sorted(counted.items()) if have == num)
-        yield Finding(code="machine/mig-on", level="warn", facts={"gpus": listed, "num": str(num)})
-
-
-def _judge_rocm(facts: Facts) -> Iterator[Finding]:
-    if facts.get("error_class") == "no_devices":
-        yield Finding(code="machine/no-devices", level="warn", facts={})
-    elif facts.get("error_class"):
-        said = {"said": f"amdgpu: {facts['error_class'].replace('_', ' ')}"}
-        yield Finding(code="machine/gpu-driver-broken", level="warn", facts=said)
-    for one in facts.get("gpus", ()):
-        # A share alone says nothing of bytes; a share of some per cent is what the driver keeps.
-        share = one.get("vram_pct")
-        if isinstance(share, int) and share >= _VRAM_HELD and one.get("memory_total_bytes") is None:
-            held = {"gpu": str(one["index"]), "holders": "n/a", "used": f"{share}%", "total": "VRAM"}
-            yield Finding(code="machine/gpu-busy", level="warn", facts=held)
-    if facts.get("low_power"):
-        yield Finding(code="machine/rocm-low-power", level="note", facts={})
-    yield from judge_links(facts.get("pair_counts", {}))
-
-
-def _judge_table(facts: Facts) -> Iterator[Finding]:
-    """Yield a driver that serves no CUDA at all."""
-    smi = facts.get("nvidia_smi_version") or ""
-    major = smi.partition(".")[0]
-    if facts["gpus"] and facts.get("cuda") is None and major.isdecimal() and int(major[:6]) >= 410:
-        yield Finding(code="machine/driver-no-cuda", level="warn", facts={"driver": facts.get("driver") or smi})
-
-
-def _judge_topology(facts: Facts) -> Iterator[Finding]:
-    yield from judge_links(facts["pair_counts"])
-    yield from judge_nvlinks({int(name[3:12]): 0 for name in facts.get("left_out", ())}, {})
-
-
-def _judge_npu(facts: Facts) -> Iterator[Finding]:
-    if "npus" in facts:
-        yield from judge_npus(npus_from(facts))
-
-
-_JUDGES: dict[str, Any] = {  # Any: each takes the facts of its own kind
-    "nvidia_smi": _judge_table,
-    "nvidia_smi_vgpu": _judge_vgpu,
-    "nvidia_smi_q": _judge_q,
-    "nvidia_smi_query_csv": _judge_query,
-    "nvidia_smi_error": _judge_trouble,
-    "nvidia_smi_mig": _judge_mig,
-    "npu_smi": _judge_npu,
-    "rocm_smi": _judge_rocm,
-    "topology_p2p": lambda facts: judge_p2p(facts["pairs"]),
-    "topology": _judge_topology,
-    "nvlink": lambda facts: judge_nvlinks(
-        {one["index"]: one["links"] for one in facts["gpus"] if one["links"] or "is_other" not in one},
-        {one["index"]: one["inactive"] for one in facts["gpus"] if "inactive" in one},
-    ),
-    "dmesg_xid": judge_xids,
-    "dmesg_oom": judge_oom,
-    **SOFTWARE_JUDGES,
-    **HOST_JUDGES,
-}

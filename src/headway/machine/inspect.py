@@ -58,7 +58,7 @@ def inspect_machine(
     report = _read(out, read_framework(config.env.python if config else None), environ, driver)
     if deep:
         report = _try_things(report, environ, checkpoint_bytes or _USUAL_CHECKPOINT)
-    return replace(report, findings=judge_machine(report, config))
+    return replace(report, findings=judge_machine(report, config, checkpoint_bytes))
 
 
 def inspect_for_line(

@@ -11,19 +11,23 @@ from headway.config import RunConfig
 from headway.errors import CheckError
 from headway.machine.ascend.devices import judge_npus
 from headway.machine.devices import can_use_gpus, pick_devices
-from headway.machine.record import Finding, MachineReport
+from headway.machine.record import Finding, Framework, MachineReport
+from headway.machine.rules.around import judge_around
 from headway.machine.rules.devices import capability_of, judge_gpus, judge_mix, judge_use
 from headway.machine.rules.environment import judge_env
-from headway.machine.rules.host import NOFILE, judge_inodes, judge_limits, judge_shm
+from headway.machine.rules.faults import find_fault, judge_fault
+from headway.machine.rules.host import NOFILE, judge_cores, judge_inodes, judge_limits, judge_memory, judge_shm
 from headway.machine.rules.kernel import judge_oom, judge_xids
-from headway.machine.rules.links import judge_links, judge_p2p
+from headway.machine.rules.links import judge_links, judge_nvlinks, judge_p2p
 from headway.machine.rules.software import (
     is_older,
     judge_build,
     judge_company,
     judge_driver,
     judge_p2p_driver,
+    judge_packages,
     judge_pair,
+    judge_toolkit,
 )
 from headway.machine.text import parse_oom, parse_xids
 from headway.units import size
@@ -43,19 +47,30 @@ _CLOCK_S = 5.0
 _MADE_IN = 2025
 
 
-def judge_machine(report: MachineReport, config: RunConfig | None = None) -> tuple[Finding, ...]:
-    """Return everything worth saying about this machine, what stops the run first."""
-    config = config or RunConfig()
+def judge_machine(
+    report: MachineReport, config: RunConfig | None = None, checkpoint_bytes: int | None = None
+) -> tuple[Finding, ...]:
+    """Return everything worth saying about a machine, this one or a recorded one, what stops the run first.
+
+    Args:
+        checkpoint_bytes: what the run would write at a time; none: a usual checkpoint.
+    """
+    asked = config or RunConfig()
     findings = [
         *_judge_framework(report),
-        *_judge_gpus(report, config),
+        *_judge_presence(report, asked),
+        *_judge_choice(report, asked),
         *_judge_health(report),
         *_judge_disk(report),
-        *_judge_host(report, config),
+        *_judge_host(report, asked),
+        # Nobody has said what will run: what some runs would stumble over is worth a note.
+        *(_judge_for_any_run(report) if config is None else ()),
+        *judge_around(report.around, checkpoint_bytes),
         *_judge_tries(report),
         *_judge_environment(report),
     ]
-    return sort_findings(findings)
+    unique = {(one.code, tuple(sorted(one.facts.items()))): one for one in findings}
+    return sort_findings(unique.values())
 
 
 def judge_line(report: MachineReport) -> tuple[Finding, ...]:
@@ -82,39 +97,57 @@ def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 def _judge_framework(report: MachineReport) -> Iterator[Finding]:
     found = report.framework
-    if found.python_version is None:
+    is_read = report.stands_in is None  # a text that tells of no Python says nothing of it
+    if is_read and found.python_version is None:
         facts = {"python": found.python, "why": found.trouble or "n/a"}
         yield Finding(code="machine/python-broken", level="stop", facts=facts)
-    elif found.torch is None:
+    elif found.torch is None and found.python_version is not None:
         facts = {"python": found.python, "why": f" ({found.trouble})" if found.trouble else ""}
         yield Finding(code="machine/torch-missing", level="stop", facts=facts)
-    elif report.gpus and not can_use_gpus(report):
-        facts = {"torch": found.torch, "gpus": str(len(report.gpus)), "python": found.python}
+    elif found.torch is not None:
+        yield from _judge_torch(report, found, found.torch)
+
+
+def _judge_torch(report: MachineReport, found: Framework, torch: str) -> Iterator[Finding]:
+    is_for_cpu = not can_use_gpus(report)
+    if is_for_cpu and (report.gpus or found.works is False):
+        facts = {"torch": torch, "gpus": str(len(report.gpus)), "python": found.python}
         yield Finding(code="machine/torch-cpu-build", level="warn", facts=facts)
-    elif report.gpus and is_older(report.gpu_driver_cuda, found.cuda):
+    elif report.gpus and is_older(report.gpu_driver_cuda, found.cuda) and not found.works:
         facts = {
             "driver": report.gpu_driver or "n/a",
             "serves": report.gpu_driver_cuda or "n/a",
-            "torch": found.torch,
+            "torch": torch,
             "cuda": found.cuda or "n/a",
         }
         yield Finding(code="machine/driver-too-old", level="stop", facts=facts)
-    if found.torch is not None:
-        yield from judge_pair(found.torch, found.torchvision)
-        yield from judge_company(found.torch, numpy=found.numpy, python=found.python_version)
-        kinds = {(gpu.name, capability_of(gpu)) for gpu in report.gpus if not gpu.lost}
-        for name, capability in sorted(kinds, key=str):
-            yield from judge_build(found.torch, found.cuda, name, capability)
+    if found.works is False and not is_for_cpu:
+        yield Finding(code="machine/cuda-unavailable", level="warn", facts={"torch": torch})
+    if found.is_debug:
+        yield Finding(code="machine/torch-debug", level="note", facts={"torch": torch})
+    if found.ops_missing:
+        yield Finding(code="machine/ops-missing", level="note", facts={"list": ", ".join(found.ops_missing)})
+    yield from judge_pair(torch, found.torchvision)
+    yield from judge_company(torch, numpy=found.numpy, python=found.python_version)
+    yield from judge_packages(found.cuda, found.conda_cuda)
+    kinds = {(gpu.name, capability_of(gpu)) for gpu in report.gpus if not gpu.lost}
+    for name, capability in sorted(kinds, key=str):
+        yield from judge_build(torch, found.cuda, name, capability)
 
 
 def _judge_health(report: MachineReport) -> Iterator[Finding]:
     """Yield what is wrong with the devices themselves, their links and their driver."""
+    around, works = report.around, bool(report.framework.works)
     yield from judge_gpus(report.gpus, lists_processes=report.lists_processes)
-    if report.gpus:
-        yield from judge_driver(report.gpu_driver, report.gpu_driver_cuda)
-        yield from judge_links(Counter(report.links.values()))
-        yield from judge_p2p(report.p2p)
-        yield from judge_p2p_driver(report.gpu_driver, [gpu.name or "" for gpu in report.gpus])
+    driver = judge_driver(report.gpu_driver, report.gpu_driver_cuda, smi=around.smi_version, has_gpus=bool(report.gpus))
+    # An old driver or toolkit that serves this torch is no trouble yet: it is the next torch that it will not serve.
+    yield from _as_notes(driver, "machine/driver-old", works)
+    toolkit = judge_toolkit(around.toolkit, serves=_serves(report), torch_cuda=report.framework.cuda)
+    yield from _as_notes(toolkit, "machine/toolkit-old", works)
+    yield from judge_links(around.link_counts or Counter(report.links.values()))
+    yield from judge_nvlinks(around.links_up, around.links_down)
+    yield from judge_p2p(report.p2p)
+    yield from judge_p2p_driver(report.gpu_driver, [gpu.name or "" for gpu in report.gpus])
     if report.npu_trouble:
         yield Finding(code="machine/npu-driver-broken", level="warn", facts={"said": report.npu_trouble})
     yield from judge_npus(report.npus)
@@ -123,6 +156,16 @@ def _judge_health(report: MachineReport) -> Iterator[Finding]:
         # What was ended may be anybody's and long ago: worth knowing, nothing to repair.
         for finding in judge_oom(parse_oom(report.kernel_log) or {}):
             yield replace(finding, level="note")
+
+
+def _serves(report: MachineReport) -> str | None:
+    """Return the newest CUDA the driver serves; one that torch was seen to work with serves what it needs."""
+    return None if report.framework.works is not None else report.gpu_driver_cuda
+
+
+def _as_notes(found: Iterable[Finding], code: str, is_note: bool) -> Iterator[Finding]:
+    for one in found:
+        yield replace(one, level="note") if is_note and one.code == code else one
 
 
 def _judge_tries(report: MachineReport) -> Iterator[Finding]:
@@ -146,18 +189,27 @@ def _judge_tries(report: MachineReport) -> Iterator[Finding]:
             yield Finding(code="machine/tracker-unreachable", level="warn", facts=facts)
 
 
-def _judge_gpus(report: MachineReport, config: RunConfig) -> Iterator[Finding]:
-    yield from _judge_presence(report, config)
-    yield from _judge_choice(report, config)
+def _judge_for_any_run(report: MachineReport) -> Iterator[Finding]:
+    """Yield what matters to runs of several processes, over InfiniBand, with much data, and to mixed GPUs."""
+    is_over_fabric = bool(report.around.ports) or report.stands_in is not None  # a text may not tell of its ports
+    yield from judge_limits(
+        nofile=report.nofile if (report.nofile or 0) >= _NOFILE_WARN else None,
+        memlock_bytes=report.memlock_bytes if is_over_fabric else None,
+        nproc=None,
+    )
+    yield from judge_cores(report.cores)
+    yield from judge_memory(report.memory_bytes, report.swap_bytes, report.around.swap_free_bytes)
+    yield from judge_mix([gpu for gpu in report.gpus if not gpu.lost])
 
 
 def _judge_presence(report: MachineReport, config: RunConfig) -> Iterator[Finding]:
-    if report.gpu_trouble:
-        yield Finding(code="machine/gpu-driver-broken", level="warn", facts={"said": report.gpu_trouble})
+    fault = find_fault(report)
+    if fault is not None:
+        yield judge_fault(fault, is_wanted=config.parallel.gpus != 0)
     elif report.hidden_gpus and not report.gpus:
         facts = {"value": report.environment.get("CUDA_VISIBLE_DEVICES", ""), "hidden": str(report.hidden_gpus)}
         yield Finding(code="machine/gpus-hidden", level="warn", facts=facts)
-    elif not report.gpus:
+    elif not report.gpus and report.knows_gpus:
         yield Finding(code="machine/no-gpu", level="ok", facts={"cpus": str(config.parallel.cpus)})
     yield from judge_use(report.gpus)
 
@@ -183,7 +235,7 @@ def _judge_choice(report: MachineReport, config: RunConfig) -> Iterator[Finding]
 
 def _judge_disk(report: MachineReport) -> Iterator[Finding]:
     place, free = report.disk_place, report.disk_free_bytes
-    if not report.out_writable:
+    if report.out_writable is False:
         yield Finding(code="machine/out-not-writable", level="stop", facts={"out": report.out, "place": place})
     if free is not None and free < _DISK_WARN:
         is_full = free < _DISK_STOP
@@ -195,7 +247,7 @@ def _judge_disk(report: MachineReport) -> Iterator[Finding]:
 
 def _judge_host(report: MachineReport, config: RunConfig) -> Iterator[Finding]:
     workers = config.parallel.workers
-    if report.memory_free_bytes < _MEMORY_WARN:
+    if report.memory_free_bytes is not None and report.memory_free_bytes < _MEMORY_WARN:
         facts = {"free": size(report.memory_free_bytes), "total": size(report.memory_bytes), "need": size(_MEMORY_WARN)}
         yield Finding(code="machine/memory-low", level="warn", facts=facts)
     if workers and report.shm_bytes is not None and (report.shm_free_bytes or 0) < _SHM_WARN:
@@ -207,7 +259,7 @@ def _judge_host(report: MachineReport, config: RunConfig) -> Iterator[Finding]:
         yield Finding(code="machine/nofile-low", level="warn", facts=facts)
     # Pinned memory matters to InfiniBand alone, and one machine needs none.
     yield from judge_limits(nofile=None, memlock_bytes=None, nproc=report.nproc)
-    if report.gpus:  # NCCL takes its buffers from there, with or without loader processes
+    if report.gpus or not report.knows_gpus:  # NCCL takes its buffers from there, with or without loader processes
         yield from judge_shm(report.shm_bytes)
 
 

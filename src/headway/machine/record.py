@@ -110,6 +110,8 @@ class Gpu:
     utilisation: int | None = None
     """Per cent of the last second in which a kernel ran."""
     temperature_c: int | None = None
+    used_percent: int | None = None
+    """Share of its memory in use, where the source tells no bytes."""
     lost: bool = False
     """The driver lists it and cannot talk to it."""
     claim: str | None = None
@@ -143,11 +145,20 @@ class Framework:
     numpy: str | None = None
     trouble: str | None = None
     """Why it could not be read."""
+    is_build_known: bool = True
+    """Whether `cuda` and `hip` were told; else nothing follows from their absence."""
+    works: bool | None = None
+    """Whether torch itself said that it can use a GPU; none: nobody asked it."""
+    is_debug: bool | None = None
+    conda_cuda: str | None = None
+    """CUDA that the environment's package manager has installed beside it."""
+    ops_missing: tuple[str, ...] = ()
+    """Operators that DeepSpeed cannot build."""
 
     @property
     def build(self) -> str | None:
-        """`cu128`, `rocm6.4` or `cpu`."""
-        if self.torch is None:
+        """`cu128`, `rocm6.4` or `cpu`; none: not told."""
+        if self.torch is None or not self.is_build_known:
             return None
         if self.cuda:
             return f"cu{self.cuda.replace('.', '')}"
@@ -155,22 +166,106 @@ class Framework:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MachineReport:
-    """What one machine offers to one run. An absent reading is None."""
+class Mount:
+    """One file system. An absent reading is None."""
 
-    host: str
-    os: str
-    kernel: str
-    python: str
+    place: str
+    free_bytes: int | None = None
+    used_percent: int | None = None
+    free_inodes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """What somebody may still write in one place."""
+
+    place: str
+    used_bytes: int
+    limit_bytes: int | None = None
+    free_files: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Port:
+    """One port of the fast network."""
+
+    device: str
+    state: str
+    was_up: bool = False
+    """A port whose light is on but which is not active is broken; one that is dark may have no cable."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One node of a cluster, as its scheduler sees it."""
+
+    name: str
+    state: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Around:
+    """What stands around the devices. Few sources tell it; an absent reading is None, or an empty list."""
+
+    toolkit: str | None = None
+    """CUDA toolkit that extensions would be compiled with."""
+    smi_version: str | None = None
+    fault: str | None = None
+    """Kind of failure of the GPU driver, a name of `nvidia/errors.py`."""
+    fault_bus: str | None = None
+    fault_library: str | None = None
+    links_up: Mapping[str, int] = field(default_factory=dict)
+    """Active NVLinks of each GPU, by its number."""
+    links_down: Mapping[str, int] = field(default_factory=dict)
+    link_counts: Mapping[str, int] = field(default_factory=dict)
+    """How many pairs of GPUs have each kind of link, where the pairs are too many to be named."""
+    is_low_power: bool = False
+    is_wsl: bool = False
+    swap_free_bytes: int | None = None
+    mounts: tuple[Mount, ...] = ()
+    quotas: tuple[Quota, ...] = ()
+    runtimes: tuple[str, ...] | None = None
+    """Container runtimes; none: nobody asked Docker."""
+    default_runtime: str | None = None
+    ports: tuple[Port, ...] = ()
+    nodes: tuple[Node, ...] = ()
+
+
+_LISTS: dict[str, type] = {"mounts": Mount, "quotas": Quota, "ports": Port, "nodes": Node}
+
+
+def _around_from_json(data: Mapping[str, Any]) -> Around:
+    values = _known(Around, data)
+    for name, kind in _LISTS.items():
+        values[name] = tuple(kind(**_known(kind, one)) for one in values.get(name) or ())
+    if values.get("runtimes") is not None:
+        values["runtimes"] = tuple(values["runtimes"])
+    return Around(**values)
+
+
+USUAL_CORES = 8
+USUAL_MEMORY_SHARE = 2.0
+"""Hosts sold with GPUs have at least eight cores and twice the GPU's memory for each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineReport:
+    """What one machine offers to one run. An absent reading is None; a recorded text has many, and none is made up."""
+
+    host: str | None
+    os: str | None
+    kernel: str | None
+    python: str | None
     cpu: str | None
     """Model of the processor."""
-    cores: int
+    cores: int | None
     """Cores this process may use: affinity and cgroup quota applied."""
     cores_host: int | None
     """Cores of the whole machine."""
-    memory_bytes: int
+    memory_bytes: int | None
     """Memory this process may use: the machine's or the cgroup's, whichever is less."""
-    memory_free_bytes: int
+    memory_free_bytes: int | None
     shm_bytes: int | None
     """Size of /dev/shm; none: there is none."""
     shm_free_bytes: int | None
@@ -182,13 +277,13 @@ class MachineReport:
     disk_free_bytes: int | None
     disk_free_inodes: int | None
     """None on file systems that do not count them."""
-    out_writable: bool
+    out_writable: bool | None
     nofile: int | None
     """Open files a process may have (soft limit); none: no limit."""
     nofile_hard: int | None
     framework: Framework
     gpu_source: str | None = None
-    """Which source answered: `nvml`, `nvidia-smi`, `recorded`; none: no source is here."""
+    """Which source answered: `nvml`, `nvidia-smi`, `recorded`; none: no source is here, or the text tells of none."""
     gpu_driver: str | None = None
     """Version of the GPU driver."""
     gpu_driver_cuda: str | None = None
@@ -235,7 +330,24 @@ class MachineReport:
     """What the processor does not compute in that environment, `{"bf16 linear": "SIGILL"}`."""
     cpu_settings: Mapping[str, str] = field(default_factory=dict)
     """Variables the ranks get besides, so that it does."""
+    around: Around = Around()
     findings: tuple[Finding, ...] = ()
+
+    @property
+    def knows_gpus(self) -> bool:
+        """Whether an empty list of GPUs means that there are none."""
+        return self.stands_in is None or self.gpu_source is not None
+
+    @property
+    def planned_cores(self) -> int:
+        """The cores a plan counts on: those told, else what hosts sold with such GPUs have."""
+        return self.cores or USUAL_CORES * max(1, len(self.gpus))
+
+    @property
+    def planned_memory_bytes(self) -> int:
+        """The free memory a plan counts on: what was told, else what hosts sold with such GPUs have."""
+        usual = sum(gpu.total_bytes or 0 for gpu in self.gpus) or (1 << 34)
+        return self.memory_free_bytes or int(USUAL_MEMORY_SHARE * usual)
 
     @property
     def can_run(self) -> bool:
@@ -250,7 +362,9 @@ class MachineReport:
     def from_json(cls, data: Mapping[str, Any]) -> MachineReport:
         """Read the record back; keys of a newer version are passed over."""
         values = _known(cls, data)
-        values["framework"] = Framework(**_known(Framework, values["framework"]))
+        framework = _known(Framework, values["framework"])
+        values["framework"] = Framework(**{**framework, "ops_missing": tuple(framework.get("ops_missing", ()))})
+        values["around"] = _around_from_json(values.get("around") or {})
         values["gpus"] = tuple(gpu_from_json(gpu) for gpu in values.get("gpus", ()))
         values["npus"] = tuple(Npu(**_known(Npu, one)) for one in values.get("npus", ()))
         values["findings"] = tuple(Finding(**_known(Finding, one)) for one in values.get("findings", ()))

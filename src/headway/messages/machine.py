@@ -39,8 +39,10 @@ TEXTS: dict[str, Text] = {
     "machine/gpu-driver-broken": Text(
         en="the GPU driver does not respond: {said:said}",
         zh="GPU 驱动没有正常应答：{said:said}",
-        en_hint=("see its own error; after a driver update the machine has to be rebooted:\n  nvidia-smi"),
-        zh_hint=("查看它自己的报错；驱动升级后需要重启机器：\n  nvidia-smi"),
+        en_hint=(
+            "see its own error; after a driver update the machine has to be rebooted; `parallel.gpus=0` trains on the CPU:\n  nvidia-smi"
+        ),
+        zh_hint=("查看它自己的报错；驱动升级后需要重启机器；`parallel.gpus=0` 则用 CPU 训练：\n  nvidia-smi"),
     ),
     "machine/driver-too-old": Text(
         en="driver {driver} supports CUDA up to {serves}, but torch {torch} is built for CUDA {cuda}",
@@ -370,8 +372,8 @@ TEXTS: dict[str, Text] = {
     "machine/driver-mismatch": Text(
         en="the driver library ({library}) and the loaded kernel module have different versions",
         zh="驱动的用户态库（{library}）与已加载的内核模块版本不一致",
-        en_hint=("a reboot is needed after a driver update:\n  sudo reboot"),
-        zh_hint=("驱动升级后需要重启：\n  sudo reboot"),
+        en_hint=("a reboot is needed after a driver update; `parallel.gpus=0` trains on the CPU:\n  sudo reboot"),
+        zh_hint=("驱动升级后需要重启；`parallel.gpus=0` 则用 CPU 训练：\n  sudo reboot"),
     ),
     "machine/driver-not-loaded": Text(
         en="the NVIDIA driver is not installed or not loaded ({said:said})",
@@ -384,9 +386,10 @@ TEXTS: dict[str, Text] = {
         zh="驱动返回未知错误：容器失去 GPU 时就是这样（{said:said}）",
         en_hint=(
             "restart the container; if it happens again after `systemctl daemon-reload`, name the devices with "
-            "`--device /dev/nvidia0`"
+            "`--device /dev/nvidia0`; `parallel.gpus=0` trains on the CPU"
         ),
-        zh_hint="重启容器；若在 `systemctl daemon-reload` 之后再次出现，用 `--device /dev/nvidia0` 显式传入设备",
+        zh_hint="重启容器；若在 `systemctl daemon-reload` 之后再次出现，用 `--device /dev/nvidia0` 显式传入设备；"
+        "`parallel.gpus=0` 则用 CPU 训练",
     ),
     "machine/no-devices": Text(
         en="the driver is loaded but finds no GPU",
@@ -398,9 +401,12 @@ TEXTS: dict[str, Text] = {
         en="the driver cannot communicate with the GPU at {bus} ({said:said})",
         zh="驱动无法与位于 {bus} 的 GPU 通信（{said:said}）",
         en_hint=(
-            "look for its Xid, then reboot; if it happens again, check power and seating:\n  sudo dmesg | grep -i xid"
+            "look for its Xid, then reboot; if it happens again, check power and seating; `parallel.gpus=0` trains on "
+            "the CPU:\n  sudo dmesg | grep -i xid"
         ),
-        zh_hint=("查看 Xid 后重启；若反复出现，检查供电和插槽：\n  sudo dmesg | grep -i xid"),
+        zh_hint=(
+            "查看 Xid 后重启；若反复出现，检查供电和插槽；`parallel.gpus=0` 则用 CPU 训练：\n  sudo dmesg | grep -i xid"
+        ),
     ),
     "machine/gpu-init-failed": Text(
         en="the driver could not start the GPU at {bus}",
@@ -860,9 +866,9 @@ TEXTS: dict[str, Text] = {
         zh_hint="在同一条命令后加 --dry-run 查看完整报错",
     ),
     "machine/stands-in": Text(
-        en="judged for another machine: {source}; what it does not include (disk, memory, framework) is taken from "
+        en="judged for another machine: {source}; what it does not include is not judged, and nothing is taken from "
         "this machine",
-        zh="按另一台机器判断：{source}；其中没有的信息（磁盘、内存、框架）取自本机",
+        zh="按另一台机器判断：{source}；其中没有的信息不作判断，也不取自本机",
     ),
     "machine/wished": Text(
         en="judged for {source} in a host with {cores} cores and {memory} of memory; disk and framework are those of "

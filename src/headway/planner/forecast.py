@@ -111,7 +111,7 @@ def foresee(plan: Plan, config: RunConfig, machine: MachineReport, model: Model)
     memory = weigh(plan, config, model)
     if not gpus:
         memory = replace(memory, parts={name: held for name, held in memory.parts.items() if name != "workspace"})
-        share = machine.memory_free_bytes / plan.world_size
+        share = machine.planned_memory_bytes / plan.world_size
         used = memory.allocated_bytes + CPU_CONTEXT_BYTES
         verdict: Verdict = "fits" if used <= 0.92 * share else "tight" if used <= share else "will-not-fit"
         return _forecast(plan, config, model, memory, used=used, device=share, verdict=verdict, card=None)

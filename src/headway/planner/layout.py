@@ -41,7 +41,7 @@ def lay_out(config: RunConfig, machine: MachineReport, origins: Mapping[str, str
     else:
         world_size = len(gpus) or parallel.cpus
     precision = _choose_precision(config.train.precision, gpus)
-    threads = parallel.threads or max(1, machine.cores // world_size)
+    threads = parallel.threads or max(1, machine.planned_cores // world_size)
     return Layout(
         gpus=gpus,
         world_size=world_size,
@@ -79,11 +79,11 @@ def _warn(
     machine: MachineReport, gpus: Sequence[Gpu], world_size: int, threads: int, precision: str
 ) -> list[PlanWarning]:
     warnings = []
-    if not gpus and world_size > machine.cores:
-        facts = {"ranks": str(world_size), "cores": str(machine.cores)}
+    if not gpus and world_size > machine.planned_cores:
+        facts = {"ranks": str(world_size), "cores": str(machine.planned_cores)}
         warnings.append(PlanWarning(code="plan/ranks-over-cores", facts=facts))
-    elif threads * world_size > machine.cores:
-        facts = {"ranks": str(world_size), "threads": str(threads), "cores": str(machine.cores)}
+    elif threads * world_size > machine.planned_cores:
+        facts = {"ranks": str(world_size), "threads": str(threads), "cores": str(machine.planned_cores)}
         warnings.append(PlanWarning(code="plan/threads-over-cores", facts=facts))
     old = [gpu for gpu in gpus if has_bf16(gpu) is False]
     if precision == "bf16" and old:

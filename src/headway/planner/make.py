@@ -70,7 +70,7 @@ def make_plan(
         batch, kept = resolve_batch(wish), None
     length = resolve_length(config.train, batch_samples=batch.samples, train_samples=in_epoch, layers=layers, done=done)
     _, warmup = choose_warmup(config.lr, origins, batch_samples=batch.samples, before=before, done=done)
-    workers, crowded = share_workers(config.parallel, layers, ranks=layout.world_size, cores=machine.cores)
+    workers, crowded = share_workers(config.parallel, layers, ranks=layout.world_size, cores=machine.planned_cores)
     factor = lr_factor(config.lr, batch=_in_unit(config, batch))
     check_floor(config.lr, factor)
     uuids = tuple(gpu.uuid for gpu in layout.gpus if gpu.uuid is not None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
@@ -105,7 +106,9 @@ def study_model(plan: Plan, config: RunConfig, machine: MachineReport, recipe: R
     values, sizes = config.model_dump(mode="json"), trace_sizes(plan)
     traces = find_trace(config.recipe, values, plan, micro_batches=sizes)
     if traces is None and trace:
-        traces = make_trace(config.recipe, values, plan, micro_batches=sizes, python=machine.framework.python)
+        # Traced here, also for a machine that is elsewhere.
+        python = machine.framework.python if machine.stands_in is None else config.env.python or sys.executable
+        traces = make_trace(config.recipe, values, plan, micro_batches=sizes, python=python)
     return know_model(recipe, config, traces)
 
 

@@ -212,5 +212,5 @@ def _upkeep(plan: Plan, config: RunConfig, origins: Mapping[str, str], machine: 
         yield make_row("threads", plan.threads, _from(origins, "parallel.threads"))
     else:
         yield make_row(
-            "threads", plan.threads, origin_code="plan/from-cores", cores=machine.cores, ranks=plan.world_size
+            "threads", plan.threads, origin_code="plan/from-cores", cores=machine.planned_cores, ranks=plan.world_size
         )

@@ -104,7 +104,7 @@ def foresee_script(line: ScriptLine, machine: MachineReport) -> ScriptForecast:
         line = replace(line, ranks=trace.world_size, local_ranks=trace.world_size)
     memory = weigh_script(trace, line)
     on_gpu = bool(gpus) and trace.on_device
-    room = min(gpu_room(gpu) for gpu in gpus[: line.local_ranks]) if on_gpu else machine.memory_free_bytes
+    room = min(gpu_room(gpu) for gpu in gpus[: line.local_ranks]) if on_gpu else machine.planned_memory_bytes
     blank = ScriptForecast(
         line=line,
         trace=trace,

@@ -112,7 +112,7 @@ class Prober:
     def _limit(self, plan: Plan) -> int | None:
         if plan.device != "cpu":
             return None
-        return self.limit_bytes or int(_MEMORY_SHARE * self.machine.memory_free_bytes / plan.world_size)
+        return self.limit_bytes or int(_MEMORY_SHARE * self.machine.planned_memory_bytes / plan.world_size)
 
     def _ready_nursery(self) -> Nursery:
         if self._nursery is not None and (self._nursery.link.fileno() < 0 or self._nursery.process.poll() is not None):

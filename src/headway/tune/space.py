@@ -79,7 +79,7 @@ def _fixed(axis: str, found: Sequence[Value], start: Settings) -> list[Skip]:
 def _values(
     axis: str, plan: Plan, machine: MachineReport, start: Settings, skips: list[Skip], cpuinfo: str | None
 ) -> tuple[Value, ...]:
-    share = max(1, machine.cores // plan.world_size)
+    share = max(1, machine.planned_cores // plan.world_size)
     match axis:
         case "micro_batch":
             return _rungs(plan.micro_batch * plan.accumulation, plan.micro_batch)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from headway.machine import judge_dump, read_dump
+from fakes.dumps import judge_text
+from headway.machine import read_dump
 
 
 def codes(text: str) -> list[str]:
-    return [finding.code for finding in judge_dump(read_dump(text))]
+    return [finding.code for finding in judge_text(text)]
 
 
 def test_a_cuda_version_that_cannot_be_read_is_kept_as_printed():

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from headway.machine import judge_dump, read_dump, values_of
+from fakes.dumps import judge_text
+from headway.machine import read_dump, report_from
 
 
 def codes(text: str, **options: int) -> list[str]:
-    return [finding.code for finding in judge_dump(read_dump(text), **options)]
+    return [finding.code for finding in judge_text(text, **options)]
 
 
 def test_df_without_letters_counts_blocks_of_a_kibibyte():
@@ -19,7 +20,7 @@ def test_df_without_letters_counts_blocks_of_a_kibibyte():
     )
     dump = read_dump(text)
     assert dump.parts["df"]["filesystems"][0]["size"] == "961302560"
-    assert values_of(dump)["shm_bytes"] == 65864948 << 10
+    assert report_from(dump).shm_bytes == 65864948 << 10
     assert codes(text) == []
 
 
@@ -28,7 +29,7 @@ def test_df_without_letters_counts_blocks_of_a_kibibyte():
 )
 def test_df_tells_the_size_of_its_blocks(column, room):
     dump = read_dump(f"Filesystem {column} Used Available Capacity Mounted on\n/dev/sda1 2048 0 2048 0% /\n")
-    assert values_of(dump)["disk_bytes"] == room
+    assert report_from(dump).disk_bytes == room
 
 
 def test_df_names_with_blanks_are_kept_whole():
@@ -174,8 +175,8 @@ def port(name: str, state: str, physical: str) -> str:
 def test_ports_that_are_down_are_told_and_weigh_more_when_a_cable_is_there():
     text = port("mlx5_0", "Active", "LinkUp") + port("mlx5_1", "Down", "Disabled")
     assert [one["state"] for one in read_dump(text).parts["infiniband"]["ports"]] == ["Active", "Down"]
-    assert [(one.code, one.level) for one in judge_dump(read_dump(text))] == [("machine/ib-down", "note")]
-    (finding,) = judge_dump(read_dump(text.replace("Disabled", "Polling")))
+    assert [(one.code, one.level) for one in judge_text(text)] == [("machine/ib-down", "note")]
+    (finding,) = judge_text(text.replace("Disabled", "Polling"))
     assert finding.level == "warn"
     assert codes(port("mlx5_0", "Active", "LinkUp")) == []
 
@@ -194,7 +195,7 @@ def test_nodes_that_take_no_jobs_are_told():
     )
     assert codes(table) == ["machine/node-unwell"]
     node = "NodeName=n7 Arch=x86_64\n   Gres=gpu:8\n   State=DOWN+DRAIN ThreadsPerCore=2\n   Reason=GPU lost [root]\n"
-    (finding,) = judge_dump(read_dump(node))
+    (finding,) = judge_text(node)
     assert (finding.facts["node"], finding.facts["why"]) == ("n7", "GPU lost [root]")
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headway.machine import judge_dump, read_dump
+from fakes.dumps import judge_text
+from headway.machine import judge_machine, read_dump, report_from
 
 TABLE = """\
 +-----------------------------------------------------------------------------+
@@ -21,7 +22,7 @@ TABLE = """\
 
 
 def codes(text: str) -> list[str]:
-    return [finding.code for finding in judge_dump(read_dump(text))]
+    return [finding.code for finding in judge_text(text)]
 
 
 @pytest.mark.parametrize("before", ["2025-03-01T10:00:00Z ", "node01: ", "trainer-1  | ", "0: ", "> ", "    # "])
@@ -59,7 +60,7 @@ def test_a_gpu_that_has_gone_is_told_once_by_its_number():
     )
     dump = read_dump(text.replace("0%      Default", "ERR!       ERR!"))
     assert "nvidia_smi_error" not in dump.parts
-    assert "machine/gpu-lost" in [one.code for one in judge_dump(dump)]
+    assert "machine/gpu-lost" in [one.code for one in judge_machine(report_from(dump))]
 
 
 def test_versions_of_the_long_form_come_without_what_is_said_about_them():
@@ -98,7 +99,7 @@ def test_processes_below_the_gpus_find_theirs_by_its_name_for_life():
     )
     facts = read_dump(text).parts["nvidia_smi_query_csv"]
     assert (len(facts["gpus"]), facts["processes"][0]["gpu"]) == (2, 1)
-    assert [one.facts["gpu"] for one in judge_dump(read_dump(text))] == ["1"]
+    assert [one.facts["gpu"] for one in judge_text(text)] == ["1"]
 
 
 def test_code_with_a_pid_in_it_is_no_list_of_processes():
@@ -137,7 +138,7 @@ def test_what_is_old_but_works_is_a_note():
         "PyTorch version: 1.5.0\nIs debug build: No\nCUDA used to build PyTorch: 10.2\nIs CUDA available: Yes\n"
         "CUDA runtime version: 10.2.89\nNvidia driver version: 440.82\n"
     )
-    found = judge_dump(read_dump(text))
+    found = judge_text(text)
     assert {(one.code, one.level) for one in found} == {("machine/toolkit-old", "note"), ("machine/driver-old", "note")}
 
 
@@ -225,7 +226,7 @@ def test_a_gpu_left_out_of_the_mesh_has_lost_its_links():
     text = matrix(rows).replace("GPU3\n", "GPU3\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n", 1)
     facts = read_dump(text).parts["topology"]
     assert (facts["pair_counts"], facts["left_out"]) == ({"NV18": 3, "SYS": 3}, ["GPU2"])
-    (finding,) = [one for one in judge_dump(read_dump(text)) if one.level == "warn"]
+    (finding,) = [one for one in judge_text(text) if one.level == "warn"]
     assert (finding.code, finding.facts["gpu"]) == ("machine/nvlink-down", "2")
 
 

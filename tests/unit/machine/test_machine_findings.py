@@ -35,7 +35,7 @@ CASES = [
     (machine((busy(gpu(0)),)), "machine/no-free-gpu", "stop"),
     (machine((gpu(0), lost(1))), "machine/gpu-lost", "warn"),
     (machine(mixed()), "machine/gpus-differ", "warn"),
-    (machine(gpu_trouble="Unknown Error"), "machine/gpu-driver-broken", "warn"),
+    (machine(gpu_trouble="Unknown Error"), "machine/gpu-driver-broken", "stop"),
     (machine(hidden_gpus=2, environment={"CUDA_VISIBLE_DEVICES": ""}), "machine/gpus-hidden", "warn"),
     (machine(disk_free_bytes=GIB), "machine/disk-low", "warn"),
     (machine(disk_free_bytes=1 << 20), "machine/disk-full", "stop"),

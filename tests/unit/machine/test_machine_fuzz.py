@@ -9,7 +9,7 @@ import test_machine_dumps as samples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from headway.machine import judge_dump, read_dump, values_of
+from headway.machine import judge_machine, read_dump, report_from
 from headway.messages import hint, say
 
 _TEXTS = [value for name, value in vars(samples).items() if name.isupper()]
@@ -27,8 +27,7 @@ _TEXTS += [amd.TABLE, odd.TABLE, odd.XML, *host.QUOTAS.values(), *host.LIMITS.va
 def test_cut_and_mixed_texts_are_read_and_judged(text, other, place, cut, splinter):
     damaged = text[:place] + splinter + text[place + cut :] + other[place // 2 :]
     dump = read_dump(damaged)
-    values_of(dump)
-    for finding in judge_dump(dump):
+    for finding in judge_machine(report_from(dump)):
         assert say(finding.code, "zh", **finding.facts)
         hint(finding.code, "en", **finding.facts)
 
@@ -36,5 +35,5 @@ def test_cut_and_mixed_texts_are_read_and_judged(text, other, place, cut, splint
 @given(st.text(max_size=300))
 @settings(max_examples=100, deadline=None)
 def test_any_text_is_read(text):
-    for finding in judge_dump(read_dump(text)):
+    for finding in judge_machine(report_from(read_dump(text))):
         assert say(finding.code, "en", **finding.facts)

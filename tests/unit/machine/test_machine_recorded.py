@@ -8,10 +8,20 @@ from dataclasses import replace
 import pytest
 import test_machine_dumps as samples
 
+from fakes.dumps import judge_text
 from fakes.machines import GIB, eight_h100, machine, two_v100
 from headway.config import ParallelConfig, RunConfig
 from headway.errors import CheckError, UsageError
-from headway.machine import find_model, gpu_models, judge_dump, make_machine, read_dump, read_stand_in
+from headway.machine import (
+    MachineReport,
+    find_machine,
+    find_model,
+    gpu_models,
+    judge_machine,
+    make_machine,
+    read_dump,
+    read_machine,
+)
 from headway.machine.devices import list_alike
 from headway.messages import LANGUAGES, hint, say
 
@@ -59,7 +69,7 @@ Nvidia driver version: 470.82.01
 
 
 def codes(text: str) -> dict[str, str]:
-    return {finding.code.removeprefix("machine/"): finding.level for finding in judge_dump(read_dump(text))}
+    return {finding.code.removeprefix("machine/"): finding.level for finding in judge_text(text)}
 
 
 CASES = [
@@ -82,15 +92,15 @@ CASES = [
     (FREE, "swap-full", "note"),
     (INODES, "inodes-low", "warn"),
     (P2P, "p2p-closed", "note"),
-    (COLLECTED, "driver-too-old", "warn"),
+    (COLLECTED, "driver-too-old", "stop"),
     ("NVRM: Xid (PCI:0000:01:00): 48, pid=1, DBE", "xid-memory", "warn"),
     ("NVRM: Xid (PCI:0000:01:00): 31, pid=1, MMU", "xid-program", "note"),
     ("NVRM: Xid (PCI:0000:01:00): 74, NVLINK", "xid-link", "warn"),
     ("NVRM: Xid (PCI:0000:01:00): 999, what", "xid-other", "warn"),
     ("nvidia-nvswitch1: SXid (PCI:0000:06:00.0): 20034, Fatal", "sxid", "warn"),
-    ("nvmlInit_v2() failed: Driver/library version mismatch\n", "driver-mismatch", "warn"),
-    ("Failed to initialize NVML: Unknown Error", "container-lost", "warn"),
-    ("Unable to determine the device handle for GPU 0000:05:00.0: GPU is lost.", "gpu-lost-bus", "warn"),
+    ("nvmlInit_v2() failed: Driver/library version mismatch\n", "driver-mismatch", "stop"),
+    ("Failed to initialize NVML: Unknown Error", "container-lost", "stop"),
+    ("Unable to determine the device handle for GPU 0000:05:00.0: GPU is lost.", "gpu-lost-bus", "stop"),
     ("No devices were found", "no-devices", "warn"),
     ("nvidia-smi: command not found", "driver-not-loaded", "warn"),
     ("Filesystem Size Used Avail Use% Mounted on\nshm 64M 0 64M 0% /dev/shm\n", "shm-little", "warn"),
@@ -105,7 +115,7 @@ CASES = [
 @pytest.mark.parametrize(("text", "code", "level"), CASES, ids=[case[1] for case in CASES])
 def test_each_fault_of_a_recording_is_told_in_both_languages(text, code, level):
     assert codes(text)[code] == level
-    for finding in judge_dump(read_dump(text)):
+    for finding in judge_text(text):
         for lang in LANGUAGES:
             assert "{" not in say(finding.code, lang, **finding.facts)
             assert hint(finding.code, lang, **finding.facts)
@@ -117,27 +127,27 @@ def test_an_idle_link_of_equal_gpus_has_nothing_to_say():
 
 
 def test_counts_and_their_total_are_not_added_up():
-    (finding,) = (one for one in judge_dump(read_dump(samples.LONG)) if one.code == "machine/gpu-uncorrected")
+    (finding,) = (one for one in judge_text(samples.LONG) if one.code == "machine/gpu-uncorrected")
     assert (finding.facts["num"], finding.facts["ever"]) == ("2", "7")
 
 
 def test_a_recorded_table_stands_in_with_gpus_a_run_could_take():
-    report = read_stand_in(samples.LONG, "q.txt", machine())
+    report = read_machine(samples.LONG, "q.txt")
     assert [gpu.name for gpu in report.gpus] == ["Tesla V100-SXM2-32GB"]
     assert (report.gpu_driver, report.gpu_driver_cuda, report.stands_in) == ("470.57.02", "11.4", "q.txt")
-    assert report.framework.cuda == "11.4"
+    assert (report.framework.torch, report.cores, report.memory_bytes, report.host) == (None, None, None, None)
     assert "machine/stands-in" in {finding.code for finding in report.findings}
 
 
 def test_a_list_without_processes_says_nothing_about_company():
     text = "index, name, memory.total [MiB], memory.used [MiB]\n0, NVIDIA L4, 23034 MiB, 1900 MiB\n"
-    found = {finding.code for finding in read_stand_in(text, "gpus.csv", machine()).findings}
+    found = {finding.code for finding in read_machine(text, "gpus.csv").findings}
     assert "machine/gpu-memory-unseen" not in found
 
 
 def test_machine_json_stands_in_whole():
     other = machine(eight_h100(), host="gz7")
-    report = read_stand_in(json.dumps(other.to_json()), "m.json", machine())
+    report = read_machine(json.dumps(other.to_json()), "m.json")
     assert (report.host, len(report.gpus), report.can_run) == ("gz7", 8, True)
 
 
@@ -150,7 +160,7 @@ def test_the_config_is_judged_against_the_machine_that_stands_in():
 @pytest.mark.parametrize("text", ["", "hello", "{", '{"host": 1}'])
 def test_a_text_that_tells_nothing_is_refused(text):
     with pytest.raises(CheckError) as refused:
-        read_stand_in(text, "x.txt", machine())
+        read_machine(text, "x.txt")
     assert refused.value.code in ("machine/record-unknown", "machine/record-unreadable")
 
 
@@ -249,16 +259,16 @@ def test_a_card_is_refused_with_a_memory_it_was_never_made_with(wish):
 
 
 def test_memory_and_room_of_a_recorded_machine_take_the_place_of_ours():
-    there = read_stand_in(FREE, "free.txt", machine())
+    there = read_machine(FREE, "free.txt")
     assert (there.memory_bytes, there.memory_free_bytes) == (15 * GIB, 301 << 20)
     assert "machine/memory-low" in [one.code for one in there.findings]
-    files = read_stand_in(INODES, "df.txt", machine())
-    assert files.shm_bytes == machine().shm_bytes
+    files = read_machine(INODES, "df.txt")
+    assert files.shm_bytes is None
     assert [one.facts["place"] for one in files.findings if one.code == "machine/inodes-low"] == ["/"]
 
 
 def test_a_bare_list_of_gpus_and_a_quoted_table_are_read():
-    there = read_stand_in(LISTED, "list.txt", machine())
+    there = read_machine(LISTED, "list.txt")
     assert [(gpu.index, gpu.name) for gpu in there.gpus] == [(0, "NVIDIA H20"), (1, "NVIDIA H20")]
     quoted = "\n".join(f"# {line}" for line in samples.OLD.splitlines())
     assert read_dump(quoted).parts["nvidia_smi"] == read_dump(samples.OLD).parts["nvidia_smi"]
@@ -269,3 +279,43 @@ def test_mixed_gpus_are_answered_with_those_of_one_kind():
     other = make_machine("1x4090", machine()).gpus[0]
     mixed = (replace(other, index=0), *(replace(gpu, index=gpu.index + 1) for gpu in there.gpus))
     assert list_alike(mixed) == "1,2"
+
+
+@pytest.mark.parametrize("text", [samples.OLD, samples.ULIMIT, LISTED, P2P], ids=["table", "limits", "list", "p2p"])
+def test_nothing_of_this_machine_stands_in_a_recorded_one(text, monkeypatch, tmp_path):
+    monkeypatch.setenv("NCCL_DEBUG", "INFO")
+    monkeypatch.setenv("RANK", "3")
+    (tmp_path / "there.txt").write_text(text)
+    report = find_machine(tmp_path, record=tmp_path / "there.txt")
+    told = (report.host, report.os, report.kernel, report.python, report.cores, report.memory_bytes, report.shm_bytes)
+    assert told == (None,) * 7 and report.environment == {} and report.out_writable is None
+    assert report.framework.torch is None and report.framework.python_version is None
+    assert not {one.code for one in report.findings} & {"machine/env-debug", "machine/env-left-over", "machine/no-swap"}
+
+
+def test_a_plan_for_a_recorded_machine_counts_on_a_usual_host_and_not_on_this_one():
+    report = read_machine(LISTED)
+    assert (report.planned_cores, report.cores) == (16, None)
+    told = read_machine("ann@host:~$ nproc\n4\n" + LISTED)
+    assert (told.planned_cores, told.cores) == (4, 4)
+
+
+@pytest.mark.parametrize(
+    ("trouble", "code"),
+    [
+        ("Driver/library version mismatch", "machine/driver-mismatch"),
+        ("Failed to initialize NVML: Unknown Error", "machine/container-lost"),
+        ("nvidia-smi gave no answer within 15 s", "machine/gpu-driver-broken"),
+    ],
+)
+def test_gpus_that_do_not_answer_stop_a_run_that_did_not_choose_the_cpu(trouble, code):
+    silent = machine(gpu_trouble=trouble)
+    assert {one.code: one.level for one in judge_machine(silent)}[code] == "stop"
+    on_cpu = RunConfig(parallel=ParallelConfig(gpus=0))
+    assert {one.code: one.level for one in judge_machine(silent, on_cpu)}[code] == "warn"
+
+
+def test_a_machine_json_is_read_back_whole():
+    report = read_machine(INODES + FREE + "Server Version: 24\n Runtimes: runc\n Default Runtime: runc\n")
+    assert report.around.mounts and report.around.runtimes == ("runc",)
+    assert MachineReport.from_json(json.loads(json.dumps(report.to_json()))) == report

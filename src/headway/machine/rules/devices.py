@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 from headway.machine.cards import find_model, series_capability
 from headway.machine.devices import describe_holders, is_free, list_alike, list_gpus
@@ -43,23 +42,16 @@ def judge_gpus(gpus: Sequence[Gpu], *, lists_processes: bool = True) -> Iterator
         yield Finding(code="machine/gpu-small", level="note", facts=facts)
 
 
-def judge_use(gpus: Sequence[Gpu], *, counts_screens: bool = True) -> Iterator[Finding]:
-    """Yield GPUs that nobody can talk to, and those somebody is on.
-
-    Args:
-        counts_screens: whether programs that only draw keep a run away, as they do from a choice made here.
-    """
+def judge_use(gpus: Sequence[Gpu]) -> Iterator[Finding]:
+    """Yield GPUs that nobody can talk to, and those somebody is on."""
     for gpu in gpus:
-        computing = tuple(one for one in gpu.processes if counts_screens or one.kind != "G")
         if gpu.lost:
             yield Finding(code="machine/gpu-lost", level="warn", facts={"gpu": str(gpu.index)})
-        elif not is_free(replace(gpu, processes=computing)):
-            facts = {
-                "gpu": str(gpu.index),
-                "holders": describe_holders(gpu),
-                "used": size(gpu.used_bytes),
-                "total": size(gpu.total_bytes),
-            }
+        elif not is_free(gpu):
+            used, total = size(gpu.used_bytes), size(gpu.total_bytes)
+            if gpu.used_bytes is None and gpu.used_percent is not None:
+                used, total = f"{gpu.used_percent}%", "VRAM"
+            facts = {"gpu": str(gpu.index), "holders": describe_holders(gpu), "used": used, "total": total}
             yield Finding(code="machine/gpu-busy", level="warn", facts=facts)
 
 

@@ -42,13 +42,15 @@ def judge_cores(cores: int | None) -> Iterator[Finding]:
         yield Finding(code="machine/few-cores", level="note", facts={"cores": str(cores)})
 
 
-def judge_memory(total_bytes: int | None, swap_bytes: int | None) -> Iterator[Finding]:
-    """Yield little memory, and no swap."""
+def judge_memory(total_bytes: int | None, swap_bytes: int | None, swap_free_bytes: int | None) -> Iterator[Finding]:
+    """Yield little memory, and no swap, or none left."""
     if total_bytes is not None and total_bytes < _SMALL_MEMORY:
         facts = {"total": size(total_bytes), "need": size(_SMALL_MEMORY)}
         yield Finding(code="machine/memory-small", level="note", facts=facts)
     if swap_bytes == 0:
         yield Finding(code="machine/no-swap", level="note", facts={})
+    elif swap_bytes and swap_free_bytes == 0:
+        yield Finding(code="machine/swap-full", level="note", facts={"total": size(swap_bytes)})
 
 
 def judge_shm(total_bytes: int | None) -> Iterator[Finding]:

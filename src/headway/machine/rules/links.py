@@ -37,14 +37,14 @@ def judge_p2p(pairs: Mapping[str, bool]) -> Iterator[Finding]:
         yield Finding(code="machine/p2p-closed", level="note", facts=facts)
 
 
-def judge_nvlinks(active: Mapping[int, int], inactive: Mapping[int, int]) -> Iterator[Finding]:
+def judge_nvlinks(active: Mapping[str, int], inactive: Mapping[str, int]) -> Iterator[Finding]:
     """Yield GPUs whose NVLinks are down, or fewer than their neighbours have."""
     most = Counter(active.values()).most_common(1)[0][0] if active else 0
     for gpu, num in active.items():
         down = inactive.get(gpu, 0)
         if num == 0 or down:
-            facts = {"gpu": str(gpu), "up": str(num), "down": str(down) if down else "n/a"}
+            facts = {"gpu": gpu, "up": str(num), "down": str(down) if down else "n/a"}
             yield Finding(code="machine/nvlink-down", level="warn", facts=facts)
         elif num < most:
-            facts = {"gpu": str(gpu), "up": str(num), "down": str(most - num)}
+            facts = {"gpu": gpu, "up": str(num), "down": str(most - num)}
             yield Finding(code="machine/nvlink-down", level="warn", facts=facts)

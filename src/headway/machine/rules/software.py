@@ -23,6 +23,8 @@ _PYTHONS = (((3, 14), (2, 9)), ((3, 13), (2, 5)), ((3, 12), (2, 2)), ((3, 11), (
 """First torch with wheels for a Python."""
 _NEWEST_GPUS = (10, 0)
 _NEWEST_GPUS_CUDA = (12, 8)
+_SHOWS_CUDA = 410
+"""First driver whose tables say which CUDA it serves."""
 _P2P_DRIVER = (550, 40)
 """Older drivers claim P2P between RTX 40 boards and deliver wrong data or hang."""
 
@@ -33,10 +35,15 @@ def parse_version(text: str | None) -> tuple[int, int] | None:
     return (int(found[1]), int(found[2])) if found else None
 
 
-def judge_driver(driver: str | None, cuda: str | None, *, smi: str | None = None) -> Iterator[Finding]:
-    """Yield what is wrong with a driver by itself: too old for any current torch, or mixed with other parts."""
+def judge_driver(
+    driver: str | None, cuda: str | None, *, smi: str | None = None, has_gpus: bool = False
+) -> Iterator[Finding]:
+    """Yield what is wrong with a driver by itself: too old for any torch of today, without CUDA, or mixed."""
+    major = (smi or "").partition(".")[0]
+    if has_gpus and cuda is None and major.isdecimal() and int(major[:6]) >= _SHOWS_CUDA:
+        yield Finding(code="machine/driver-no-cuda", level="warn", facts={"driver": driver or smi or "n/a"})
     # Drivers before 410 do not print which CUDA they serve; their branch tells.
-    cuda = cuda or (native_cuda(driver) if (parse_version(driver) or (999, 0)) < (410, 0) else None)
+    cuda = cuda or (native_cuda(driver) if (parse_version(driver) or (999, 0)) < (_SHOWS_CUDA, 0) else None)
     serves = parse_version(cuda)
     if serves is not None and serves < LEAST_CUDA:
         facts = {"driver": driver or "n/a", "serves": cuda or "n/a", "need": ".".join(map(str, LEAST_CUDA))}

@@ -59,6 +59,8 @@ class Dump:
     """What a recorded text says: for each command recognised in it, the facts it printed."""
 
     parts: Mapping[str, Facts]
+    log: str | None = None
+    """The text itself, where it holds lines of a kernel log."""
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -80,4 +82,4 @@ def read_dump(text: str) -> Dump:
     # A log of the driver speaks of lost GPUs in words that also stand for a failed nvidia-smi.
     if "dmesg_xid" in parts:
         parts.pop("nvidia_smi_error", None)
-    return Dump(parts)
+    return Dump(parts, cleaned if {"dmesg_xid", "dmesg_oom"} & set(parts) else None)

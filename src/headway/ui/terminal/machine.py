@@ -36,9 +36,9 @@ def show_machine_line(report: MachineReport, console: Console) -> None:
     """Print the machine in one line, for commands that have more to say."""
     kinds = Counter((gpu.name or ABSENT).removeprefix("NVIDIA ") for gpu in report.gpus)
     parts = [
-        report.host,
+        report.host or report.stands_in or ABSENT,
         *(f"{num} × {name}" for name, num in kinds.items()),
-        say("machine/cores", cores=report.cores, host=report.cores_host or ABSENT),
+        say("machine/cores", cores=report.cores or ABSENT, host=report.cores_host or ABSENT),
         say("machine/line-memory", free=size(report.memory_free_bytes)),
         say("machine/line-disk", free=size(report.disk_free_bytes)),
         f"torch {report.framework.torch or ABSENT}",
@@ -80,8 +80,8 @@ def _rows(report: MachineReport) -> Iterator[tuple[str, str]]:
         "shm": (report.shm_free_bytes, report.shm_bytes),
         "disk": (report.disk_free_bytes, report.disk_bytes),
     }
-    yield say("machine/row-host"), f"{report.host} · {report.os} · {report.kernel}"
-    cores = say("machine/cores", cores=report.cores, host=report.cores_host or ABSENT)
+    yield say("machine/row-host"), " · ".join(one or ABSENT for one in (report.host, report.os, report.kernel))
+    cores = say("machine/cores", cores=report.cores or ABSENT, host=report.cores_host or ABSENT)
     yield say("machine/row-cpu"), f"{report.cpu or ABSENT} · {cores}"
     for key, (free, total) in free_of.items():
         text = say("machine/free-of", free=size(free), total=size(total))
@@ -102,7 +102,8 @@ def _rows(report: MachineReport) -> Iterator[tuple[str, str]]:
 
 
 def _limits_text(report: MachineReport) -> str:
-    endless = say("machine/unlimited")
+    # Of a recorded machine nobody knows whether a limit that is not told is one that is not set.
+    endless = say("machine/unlimited") if report.stands_in is None else ABSENT
     return say(
         "machine/limits",
         files=endless if report.nofile is None else report.nofile,
