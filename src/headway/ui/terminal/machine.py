@@ -88,7 +88,8 @@ def _rows(report: MachineReport) -> Iterator[tuple[str, str]]:
         yield say(f"machine/row-{key}"), f"{text} · {report.disk_place}" if key == "disk" else text
     yield say("machine/row-limits"), _limits_text(report)
     yield say("machine/row-python"), f"{found.python_version or ABSENT} · {found.python}"
-    yield say("machine/row-torch"), f"{found.torch} · {found.build}" if found.torch else say("machine/absent")
+    absent = say("machine/absent") if report.stands_in is None else ABSENT
+    yield say("machine/row-torch"), f"{found.torch} · {found.build or ABSENT}" if found.torch else absent
     if report.gpu_driver:
         cuda = f" · CUDA {report.gpu_driver_cuda}" if report.gpu_driver_cuda else ""
         yield say("machine/row-driver"), f"{report.gpu_driver}{cuda} · {report.gpu_source}"
