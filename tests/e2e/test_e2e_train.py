@@ -83,6 +83,7 @@ def test_a_stop_signal_saves_and_resume_goes_on_bit_equal(tmp_path, signum, code
     assert read_metrics(run.metrics(0))["loss"] == read_metrics(other)["loss"]
 
 
+@pytest.mark.alone
 def test_twice_ctrl_c_stops_at_once(tmp_path):
     process = start(tmp_path, "train", TINY, "train.steps=400", "task.sleep_s=0.3")
     run = wait_for_step(tmp_path, 1)

@@ -24,6 +24,7 @@ def test_a_signal_asks_one_rank_for_a_checkpoint_and_the_run_continues(tmp_path,
 
 
 @pytest.mark.parametrize("policy", ["wait", "restart", "stop"])
+@pytest.mark.alone
 def test_a_rank_that_a_signal_has_stopped_is_named_in_ten_seconds(tmp_path, policy):
     run = make_run(tmp_path, steps=5000, step_s=0.01, save_every=10, on_hang=policy)
     with launched(run) as launch:

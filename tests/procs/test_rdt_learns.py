@@ -106,7 +106,6 @@ def test_worker_processes_give_the_same_weights(tmp_path, demos):
     for name, workers in (("none", 0), ("two", 2)):
         run = _run(tmp_path / name, demos, "train.steps=3", f"parallel.workers={workers}", "eval.samples=4")
         assert train(run) == "done"
-        run.batches = iter(())  # lets go of the workers
     none, two = (read_tensors(RunDir(tmp_path / name)) for name in ("none", "two"))
     assert [name for name in none if none[name] != two[name]] == []
 

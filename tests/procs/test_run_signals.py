@@ -232,6 +232,7 @@ def test_stopping_another_users_run_is_refused_with_what_to_type(shared):
         assert ran.wait() == 130
 
 
+@pytest.mark.alone
 def test_512_ranks_start_are_heard_and_leave_nothing(tmp_path):
     words = ("--no-training", "torchrun", "--nproc_per_node=512", "--no-python", "sleep", "1000")
     with running(tmp_path, *words) as ran:
@@ -244,6 +245,7 @@ def test_512_ranks_start_are_heard_and_leave_nothing(tmp_path):
     assert ran.events("run_ended")[0]["why"] == "launch/foreign-stopped"
 
 
+@pytest.mark.alone
 def test_a_stop_is_heard_while_hundreds_of_ranks_start(tmp_path):
     words = ("--no-training", "torchrun", "--nproc_per_node=400", "--no-python", "sleep", "1000")
     with running(tmp_path, *words) as ran:

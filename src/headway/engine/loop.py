@@ -51,6 +51,9 @@ def train(run: Run) -> Literal["done", "stopped"]:
         if totals.is_stop_wanted:
             wait_for_save(run, run.config.launch.grace_s)
             return "stopped"
+    # Before the last save and the trial: loader processes would hold their memory and batches nobody will take. A run
+    # that is stopped leaves them to the end of the process, as waiting for a slow one would cost its time of grace.
+    run.close_data()
     early = policy.early_stop_event(run.course, run.progress)
     if early is not None and run.ranks.rank == 0:
         run.reporter.event(early)

@@ -128,3 +128,7 @@ class Run:
             skips=self.progress.skips,
             prefetch=self.config.parallel.prefetch,
         )
+
+    def close_data(self) -> None:
+        """Let go of the loader and its processes."""
+        self.batches = iter(())

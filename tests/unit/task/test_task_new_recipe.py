@@ -48,6 +48,7 @@ def test_its_ordinary_dataset_resumes_exactly(tmp_path):
     part = make_run(tmp_path / "parts", *words)
     part.is_stop_wanted = lambda: part.progress.step >= 5
     train(part)
+    part.close_data()  # a stopped rank ends with its process, which this one outlives
     rest = make_run(tmp_path / "parts", *words, attempt=2)
     assert 0 < rest.progress.step < 12
     train(rest)
