@@ -1,7 +1,13 @@
 """The way of a run through the code: which folder is entered how often, for one `train` and one `run`.
 
-Every module is counted where it is first called: the modules in that order are the way, and a folder is entered where
-the way comes into it from another one. Imports do not count, neither do threads and child processes.
+A folder is entered when a call comes into one of its modules for the first time from another folder. Coming back by a
+return is no entry, neither is a call into a folder that is still at work (its own callback), nor a second module of the
+folder one was in last. What is asked again and again by the same door, as a screen is every second, is entered once. A
+method of a record (docs/architecture.md) is no visit to the stage that made it. Imports, threads and child processes
+do not count.
+
+In brackets stands the older, harsher count: the modules in the order of their first calls, a folder counted wherever
+that order comes into it from another one, be it by a return.
 
     python bench/walk.py            # both ways; the last line is JSON, one key per folder
     python bench/walk.py --modules  # also every module of the way
@@ -23,14 +29,20 @@ from types import FrameType
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "headway"
 HELPERS = frozenset({"messages", "units.py", "errors.py", "secret.py", "redact.py", "process.py", "ask.py"})
 """Called from everywhere by their nature: texts, numbers, errors, secrets, processes."""
+RECORDS = frozenset({"config/recipe.py", "planner/record.py", "launch/job.py", "machine/record.py", "adopt/record.py"})
+"""Handed from stage to stage."""
 SCRIPT = "import time\nfor step in range(1, 4):\n    print(f'step {step}/3 loss {1 / step:.3f}', flush=True)\n"
 TRAIN = ("train", "nanochat", "--no-trace", "train.steps=2", "eval.every=2", "task.depth=1")
 RUN = ("run", sys.executable, "script.py")
 
 
+GUARD = "ui/output.py"
+"""Calls the command and is left after it."""
+
+
 def trace(words: list[str]) -> None:
     """Run one command in this process and print the modules of its way as JSON."""
-    way: dict[str, None] = {}
+    way: dict[str, bool] = {}
     root = f"{SOURCE}{os.sep}"
     imports = 0
 
@@ -39,7 +51,9 @@ def trace(words: list[str]) -> None:
         if frame.f_code.co_name == "<module>":
             imports += {"call": 1, "return": -1}.get(event, 0)
         elif event == "call" and not imports and frame.f_code.co_filename.startswith(root):
-            way.setdefault(frame.f_code.co_filename[len(root) :])
+            module = frame.f_code.co_filename[len(root) :]
+            if module not in way:
+                way[module] = _folder(module) not in _folders_at_work(frame.f_back, root)
 
     from headway.cli import main
 
@@ -51,11 +65,26 @@ def trace(words: list[str]) -> None:
         assert not end.code, end.code
     finally:
         sys.setprofile(None)
-        print(json.dumps(list(way)), file=sys.stderr)
+        print(json.dumps(list(way.items())), file=sys.stderr)
 
 
-def walk(words: tuple[str, ...]) -> list[str]:
-    """Return the modules that a command passes, in order."""
+def _folder(module: str) -> str:
+    return module.partition("/")[0]
+
+
+def _folders_at_work(frame: FrameType | None, root: str) -> set[str]:
+    """Return the folders that have a call under way; what guards the streams is so from first to last."""
+    found = set()
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if name.startswith(root) and name[len(root) :] != GUARD:
+            found.add(_folder(name[len(root) :]))
+        frame = frame.f_back
+    return found
+
+
+def walk(words: tuple[str, ...]) -> list[tuple[str, bool]]:
+    """Return the modules that a command passes, in order, and whether each was called from outside of its folder."""
     with tempfile.TemporaryDirectory() as place:
         Path(place, "script.py").write_text(SCRIPT)
         done = subprocess.run(
@@ -68,13 +97,13 @@ def walk(words: tuple[str, ...]) -> list[str]:
         )
     if done.returncode:
         sys.exit(done.stderr)
-    modules: list[str] = json.loads(done.stderr.splitlines()[-1])
-    return [module for module in modules if module.partition("/")[0] not in HELPERS]
+    modules = json.loads(done.stderr.splitlines()[-1])
+    return [(module, is_entered) for module, is_entered in modules if _folder(module) not in HELPERS]
 
 
 def count_entries(way: list[str]) -> Counter[str]:
-    """Return how often each folder is entered."""
-    return Counter(folder for folder, _ in groupby(module.partition("/")[0] for module in way))
+    """Return how often each folder is come into."""
+    return Counter(folder for folder, _ in groupby(map(_folder, way)))
 
 
 def main() -> None:
@@ -88,21 +117,18 @@ def main() -> None:
         return
     worst: Counter[str] = Counter()
     for words in (TRAIN, RUN):
-        way = walk(words)
-        entries = count_entries(way)
+        found = walk(words)
+        way = [module for module, _ in found]
+        doors = [module for module, is_entered in found if is_entered and module not in {*RECORDS, GUARD}]
+        entries, harsh = count_entries(doors), count_entries(way)
         print(f"{words[0]}: {len(way)} modules")
         for folder, num in entries.most_common():
-            print(f"  {num:3d} {folder}")
+            print(f"  {num:3d} ({harsh[folder]}) {folder}")
         if asked.modules:
-            print("  " + " ".join(f"{name} →" if is_last else name for name, is_last in _marked(way)))
+            marked = (f"[{name}]" if name in doors else name for name in way)
+            print("  " + " ".join(marked))
         worst |= entries
     print(json.dumps(dict(sorted(worst.items()))))
-
-
-def _marked(way: list[str]) -> list[tuple[str, bool]]:
-    """Return each module, and whether the way leaves its folder after it."""
-    folders = [module.partition("/")[0] for module in way]
-    return [(module, folders[at : at + 2] != [folders[at]] * 2) for at, module in enumerate(way)]
 
 
 if __name__ == "__main__":

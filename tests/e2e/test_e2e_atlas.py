@@ -17,7 +17,7 @@ from headway.recipes.atlas.build import write_synthetic
 from headway.telemetry import RunDir, list_runs, read_metrics
 
 CONFIG = "atlas/configs/train_config.yaml"
-pytestmark = pytest.mark.timeout(900)  # eight ranks and three torches on two busy cores
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # eight ranks and three torches on two busy cores
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from command import clean_env, headway
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def project(tmp_path):

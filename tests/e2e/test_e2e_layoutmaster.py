@@ -16,6 +16,8 @@ from headway.recipes.layoutmaster.section import LayoutMasterSection
 from headway.recipes.layoutmaster.synthetic import write_posters
 from headway.telemetry import RunDir, read_metrics
 
+pytestmark = pytest.mark.slow
+
 TRAIN = "CUDA_VISIBLE_DEVICES=0,1,2,3,4,5,6,7 python train.py --config config_data_action_head.json --mode train"
 RESUME = (
     "python train.py --config config_data_action_head.json --mode train --resume checkpoints/checkpoint_epoch_50.pth"

@@ -13,6 +13,8 @@ from command import as_json, clean_env, events, headway, only_run, processes_of
 from fakes.rdt_demos import write_demos
 from headway.checkpoint import find_resumable
 
+pytestmark = pytest.mark.slow
+
 SHORT = {
     "HEADWAY_SET_TASK__SAMPLE__BATCHES": "1",
     "HEADWAY_SET_TASK__ROLLOUT__EPISODES": "2",

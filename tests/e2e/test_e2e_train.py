@@ -15,6 +15,8 @@ from headway.checkpoint import find_resumable, list_checkpoints
 from headway.task.order import Order, expected_ledger
 from headway.telemetry import RunDir, read_beat, read_events, read_json, read_metrics, run_state
 
+pytestmark = pytest.mark.slow
+
 
 def test_train_goes_all_the_way_and_says_what_is_next(tmp_path):
     done = headway(tmp_path, "train", TINY, "save.every=5", "eval.every=10")

@@ -10,6 +10,8 @@ import pytest
 
 from headway import RunHandle
 
+pytestmark = pytest.mark.slow
+
 nbclient = pytest.importorskip("nbclient")
 nbformat = pytest.importorskip("nbformat")
 

@@ -13,7 +13,7 @@ from headway.recipes.atlas.data import baseline, prepare
 from headway.recipes.atlas.preset import RECIPE
 from headway.telemetry import RunDir
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 SHORT = [
     "recipe=atlas",
     *(f"task.{key}={list(value) if isinstance(value, tuple) else value}".lower() for key, value in TOY.items()),

@@ -10,6 +10,8 @@ from headway.recipes.layoutmaster.data import baselines, prepare
 from headway.recipes.layoutmaster.preset import RECIPE
 from headway.telemetry import RunDir, read_metrics
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def data_dir(tmp_path_factory):

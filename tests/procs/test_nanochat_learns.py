@@ -13,6 +13,8 @@ from headway.recipes.nanochat.data import prepare
 from headway.recipes.nanochat.preset import RECIPE
 from headway.recipes.nanochat.task import make_task
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def one_thread():

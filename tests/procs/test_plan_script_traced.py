@@ -17,6 +17,8 @@ from headway.planner import ScriptTrace, ask_script, trace_script
 from headway.planner import script_trace as script_module
 from headway.start.script_line import read_script
 
+pytestmark = pytest.mark.slow
+
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 GPU = Gpu(index=0, physical=0, name="NVIDIA GeForce RTX 4090", total_bytes=24 << 30, capability=(8, 9))
 

@@ -15,6 +15,8 @@ from headway.recipes.rdt.data import baseline, prepare
 from headway.recipes.rdt.preset import RECIPE
 from headway.telemetry import RunDir
 
+pytestmark = pytest.mark.slow
+
 SHORT = [
     "recipe=rdt",
     "task.hidden_size=16",

@@ -12,6 +12,8 @@ import pytest
 
 from fakes.run_command import finished, script
 
+pytestmark = pytest.mark.slow
+
 JOB = """
     import os, signal, sys, time
     import torch, torch.distributed as dist

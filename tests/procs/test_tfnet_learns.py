@@ -19,6 +19,8 @@ from headway.recipes.tfnet import data
 from headway.task import find_recipe
 from headway.telemetry import RunDir, write_json
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def one_thread():

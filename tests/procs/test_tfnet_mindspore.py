@@ -23,6 +23,7 @@ from headway.telemetry import RunDir, read_beat, read_metrics
 
 PYTHON = python_of_mindspore()
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(PYTHON is None, reason="MindSpore is not installed"),
     # Its threads wait for each other, so on a busy machine it is slower by far more than its share of the cores.
     pytest.mark.timeout(1200),

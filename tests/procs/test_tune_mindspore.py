@@ -17,6 +17,7 @@ from headway.tune import MINDSPORE_ENTRY, Effort, Question, tune
 
 PYTHON = python_of_mindspore()
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(PYTHON is None, reason="MindSpore is not installed"),
     pytest.mark.timeout(1200),
 ]

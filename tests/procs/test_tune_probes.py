@@ -19,6 +19,8 @@ from headway.planner import expect, fingerprint, make_plan, recall
 from headway.task import find_recipe
 from headway.tune import ENTRY, Effort, Probe, Prober, Question, probe_plan, settings_of, tune
 
+pytestmark = pytest.mark.slow
+
 QUICK = Effort(warmup=1, least=1, most=2, seconds=0.05, limit_s=120.0)
 
 
