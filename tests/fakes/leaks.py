@@ -16,11 +16,12 @@ PATIENCE_S = 5.0
 _SET_BY_OTHERS = {"PYTEST_CURRENT_TEST", "TORCHINDUCTOR_CACHE_DIR"}
 """By pytest for each test, and by torch once for the whole process."""
 _MADE_BY_TOOLS = {"__pycache__", ".pytest_cache", ".hypothesis", ".mypy_cache", ".ruff_cache", ".import_linter_cache"}
+_MADE_BY_TOOLS |= {".cache", ".config", ".ipython"}  # in the home of the test process
 _LIVE_ON = ("pytest_timeout", "execnet", "tqdm_monitor")
 """Threads that libraries make once for the whole process."""
 _HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 """Processes, and their folder of sockets, that multiprocessing makes once for the whole process."""
-_HELPERS_FOLDERS = ("pymp-", "torchinductor_")
+_HELPERS_FOLDERS = ("pymp-", "torchinductor_", "torchelastic_")
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,8 @@ TEXTS: dict[str, Text] = {
         en="the GPU driver does not respond: {said:said}",
         zh="GPU 驱动没有正常应答：{said:said}",
         en_hint=(
-            "see its own error; after a driver update the machine has to be rebooted; `parallel.gpus=0` trains on the CPU:\n  nvidia-smi"
+            "see its own error; after a driver update the machine has to be rebooted; `parallel.gpus=0` trains on the "
+            "CPU:\n  nvidia-smi"
         ),
         zh_hint=("查看它自己的报错；驱动升级后需要重启机器；`parallel.gpus=0` 则用 CPU 训练：\n  nvidia-smi"),
     ),
