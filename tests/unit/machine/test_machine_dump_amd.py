@@ -74,7 +74,7 @@ def test_a_share_of_the_memory_tells_who_is_busy():
     row = "{}    51.0c           4.0W    0Mhz  96Mhz  0%   auto  100.0W   {}%   0%\n"
     text = "= ROCm System Management Interface =\n" + text + row.format(0, 3) + row.format(1, 61)
     (finding,) = judge_text(text)
-    assert (finding.code, finding.facts["gpu"], finding.facts["used"]) == ("machine/gpu-busy", "1", "61 %")
+    assert (finding.code, finding.facts["gpu"], finding.facts["used"]) == ("machine/gpu-busy", "1", "61%")
 
 
 def test_boards_without_names_differ_by_their_numbers():
