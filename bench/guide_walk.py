@@ -287,6 +287,7 @@ def walk_atlas(place: Path) -> Day:
     code = day.do(line)
     setup = "Training setup:\n  Distributed: True\n  World size: 2\n  Rank: 0, Local rank: 0"
     day.check("trains and shows the lines of question 1", code == 0 and day.says(setup))
+    day.check("a GIF of an episode at the end", day.num("episodes/*.gif") == 1 and day.says("影片"))
     day.check("batch 8 × 2 × 1 = 16", day.says("8 × 2 × 1 = 16"))
     day.check("the rate is scaled by the GPUs", day.says("effective learning rate: 0.0002"))
     day.check("num_workers that are not used are listed", day.says("data.num_workers: 4 →"))
@@ -440,6 +441,7 @@ def walk_tfnet(place: Path) -> Day:
         "settings not used are listed once",
         log.count("加 --full-size 则全部按原值") == 1 and "training.learning_rate" in log,
     )
+    day.check("a table of predicted and labelled glosses at the end", "片段" in log and "标注" in log)
     (first,) = day.runs("output_gpu")
     file = day.place / "configs" / "gpu_config.json"
     config = json.loads(file.read_text())
