@@ -4,8 +4,9 @@
 
 A try is one command against one hostile thing that its family makes from the seed: a bad command line, a config with
 one wrong value, a run directory that is damaged, links planted in it, secrets in the environment, a stream that breaks,
-a disk that fails, a run that lives. Most commands run inside a forked worker, which costs milliseconds; a share of them
-are real processes that start ranks. Every try has its own number, so `--seed 3 --only 4711` repeats one.
+a disk that fails, a run that lives, a script, a page, weights or a recipe from others, a signal. Most commands run
+inside a forked worker, which costs milliseconds; a share of them are real processes that start ranks. Every try has its
+own number, so `--seed 3 --only 4711` repeats one.
 
 Wrong are: a traceback or exit code 1 (`tracebacks`), an exit code that is not documented, an answer that is not JSON,
 a file touched that no command may touch, a run that ends otherwise than undisturbed (`wrong_results`), a secret or a

@@ -511,5 +511,5 @@ MORE: dict[str, tuple[float, Callable[[Field, random.Random, Path], Verdict]]] =
 }
 if is_mountable():
     MORE["space"] = (6, small_disk)
-    MORE["training"] = (0.1, small_disk_training)
-MORE["racing"] = (0.1, racing)
+    MORE["training"] = (0.25, small_disk_training)
+MORE["racing"] = (0.25, racing)

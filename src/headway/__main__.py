@@ -1,5 +1,5 @@
 """`python -m headway`."""
 
-from headway.cli.main import main
+from headway.cli import main
 
 main()

@@ -21,6 +21,8 @@ TRIES = {
     "paths": 10,
     "odd": 12,
     "clocks": 4,
+    "scripts": 12,
+    "pages": 6,
 }
 
 

@@ -132,3 +132,15 @@ def test_a_limit_of_memory_is_told_as_that_and_a_small_record_needs_little(monke
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1 << 20
+
+
+def test_ctrl_c_while_the_command_is_being_loaded_is_an_end_without_a_traceback():
+    code = (
+        "import builtins, sys; real = builtins.__import__\n"
+        "def load(name, *rest):\n"
+        "    if name == 'click': raise KeyboardInterrupt\n"
+        "    return real(name, *rest)\n"
+        "builtins.__import__ = load; sys.argv = ['headway', 'runs']; import headway.__main__"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
