@@ -52,7 +52,7 @@ WORDS = {
     "skip": ("guard.policy=skip",),
     "rollback": ("guard.policy=rollback", "save.every=2"),
 }
-COMMON = (f"train.steps={STEPS}", "save.every=0", "eval.every=0", "eval.samples=4")
+COMMON = (f"train.steps={STEPS}", "save.every=0", "eval.every=0", "eval.samples=4", "batch.accumulation=1")
 COMMON += (
     "ema.decay=null",
     "guard.limit=20",
