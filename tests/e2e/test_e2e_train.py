@@ -228,3 +228,15 @@ def test_what_a_recipe_raises_in_eval_is_one_error_that_names_its_line(tmp_path)
     assert f"KeyError: 'no such key', in the recipe's code at {task}, line {line}" in told.stderr
     task.write_text(text)
     assert headway(tmp_path, "eval").returncode == 0
+
+
+def test_a_resume_that_does_not_fit_its_checkpoint_is_put_back_by_the_words_it_names(tmp_path):
+    assert headway(tmp_path, "train", TINY, "train.steps=2", "parallel.cpus=1").returncode == 0
+    refused = headway(tmp_path, "resume", "train.steps=4", "task.width=9")
+    run = only_run(tmp_path)
+    assert refused.returncode == 5 and "engine/change-does-not-fit" in refused.stderr
+    told = refused.stderr.split("put it back: headway ")[1].split("\n")[0].split()
+    assert told[:2] == ["resume", run.name] and any(word.startswith("task.width=") for word in told)
+    assert headway(tmp_path, *told, "train.steps=4").returncode == 0
+    assert headway(tmp_path, "resume", "train.steps=6", "ema.decay=0.9").returncode == 0
+    assert json.loads(headway(tmp_path, "eval", "--step", "2", "--json").stdout)["step"] == 2

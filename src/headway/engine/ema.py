@@ -37,6 +37,12 @@ class Ema:
         self._average = [param.float().clone() for param in self._params]
         self.updates = 0
 
+    def begin_again(self) -> None:
+        """Start from the weights as they are: a run that has had no average until now."""
+        self.updates = 0
+        for average, param in zip(self._average, self._params, strict=True):
+            average.copy_(param)
+
     def update(self) -> None:
         """Move the average towards the weights."""
         decay = decay_at(self.updates, self._config)

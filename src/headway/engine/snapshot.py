@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
+import shlex
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, replace
@@ -24,6 +26,8 @@ from headway.engine.rank_state import Run
 from headway.errors import CheckpointError, TrainError
 from headway.task.order import count_taken, mix_one
 from headway.telemetry import read_events
+
+_MISFITS = ("checkpoint/tensor-missing", "checkpoint/tensor-shape", "checkpoint/tensor-dtype")
 
 
 def save(run: Run, *, is_needed: bool) -> None:
@@ -107,8 +111,14 @@ def _load(run: Run, path: Path) -> None:
     # A checkpoint of CPU ranks knows no generator of a GPU.
     rng = {name: state for name, state in _rng(run).items() if name in manifest.tensors} if same_world else {}
     pieces = [*_wanted_pieces(run), *(piece for name, value in rng.items() for piece in pieces_of_tensor(name, value))]
-    # Other ranks' generators and momenta are theirs to read.
-    patience.read(lambda: restore(path, manifest, pieces, partial=True))
+    has_average = meta["ema_updates"] is not None
+    if not has_average:
+        pieces = [piece for piece in pieces if not piece.name.startswith("ema/")]
+    try:
+        # Other ranks' generators and momenta are theirs to read.
+        patience.read(lambda: restore(path, manifest, pieces, partial=True))
+    except CheckpointError as error:
+        raise _name_change(run, error) from error
     run.saver.trust(path, manifest.step)
     run.progress = read_progress(meta)
     run.saved_step, run.is_saved_suspect = manifest.step, manifest.suspect
@@ -117,8 +127,10 @@ def _load(run: Run, path: Path) -> None:
     # Checkpoints of earlier versions hold the scale 1 where there was none; "trained" came later.
     has_none = "trained" not in meta and meta["scale"] == [1.0, 0]
     run.precision.restore(None if has_none else meta["scale"])
-    if run.ema is not None and meta["ema_updates"] is not None:
+    if run.ema is not None and has_average:
         run.ema.updates = meta["ema_updates"]
+    elif run.ema is not None:
+        run.ema.begin_again()
     for optimizer in run.optimizers:
         if isinstance(optimizer, Adam):
             optimizer.set_steps(run.progress.updates)
@@ -126,6 +138,17 @@ def _load(run: Run, path: Path) -> None:
     seed_everything(mix_one(run.config.seed, run.progress.step, run.ranks.rank) >> 1)
     if rng:
         _set_rng(rng, run.ranks.device)
+
+
+def _name_change(run: Run, error: CheckpointError) -> CheckpointError | TrainError:
+    """Say what the last resume changed, with the words that put it back: they are the run's settings by now."""
+    changed = [event["changes"] for event in read_events(run.events) if event.get("kind") == "run_resumed"][-1:]
+    before = {key: pair[0] for found in changed for key, pair in found.items() if not key.startswith("plan.")}
+    if error.code not in _MISFITS or not before:
+        return error
+    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in before.items()}
+    words = " ".join(f"{key}={shlex.quote(text)}" for key, text in texts.items())
+    return TrainError("engine/change-does-not-fit", why=error.text(), run=run.events.parent.name, words=words)
 
 
 def _settle_ledger(run: Run) -> None:

@@ -40,7 +40,8 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     with torch.device(device):
         model = task.build_model()
-    _fill(model, path, manifest, weights="ema" if config.ema.decay else "model")
+    # As the checkpoint has it: a later resume may have switched the average on or off.
+    _fill(model, path, manifest, weights="model" if manifest.meta.get("ema_updates") is None else "ema")
     model.eval()
     if request["do"] == "predict":
         made = task.predict(model, request["options"], Path(request["to"]))

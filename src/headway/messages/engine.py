@@ -112,6 +112,12 @@ TEXTS = {
         en_hint="a trained checkpoint is tried by: headway eval {run}",
         zh_hint="训练后对检查点做效果测试：headway eval {run}",
     ),
+    "engine/change-does-not-fit": Text(
+        en="the checkpoint does not fit what this resume changed: {why}",
+        zh="检查点与本次继续训练时所做的修改不符：{why}",
+        en_hint="put it back: headway resume {run} {words}",
+        zh_hint="改回原值：headway resume {run} {words}",
+    ),
     "engine/recipe-raised": Text(
         en="{type}: {text}, in the recipe's code at {file}, line {line}",
         zh="{type}：{text}，出自配方代码 {file} 第 {line} 行",

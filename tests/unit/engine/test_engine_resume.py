@@ -7,11 +7,12 @@ import os
 import shutil
 
 import pytest
+import torch
 
 from fakes.engine_run import make_run, reports
 from headway.checkpoint import list_checkpoints, search
 from headway.engine.loop import train
-from headway.errors import CheckpointError
+from headway.errors import CheckpointError, TrainError
 from headway.telemetry import EventLog, RunDir
 
 
@@ -104,3 +105,30 @@ def test_a_checkpoint_that_did_not_pass_is_not_kept_in_place_of_one_that_does(tm
     train(run)
     names = [info.path.name for info in list_checkpoints(run.checkpoints)]
     assert names == ["step-00000003", "step-00000006.r1"]
+
+
+def test_an_average_that_a_resume_switches_on_begins_with_the_weights_of_the_checkpoint(tmp_path):
+    train(make_run(tmp_path, "train.steps=3"))
+    run = make_run(tmp_path, "train.steps=6", "ema.decay=0.9", attempt=2)
+    weights = dict(run.model.named_parameters())
+    assert run.ema.updates == 0
+    assert all(torch.equal(average, weights[name]) for name, average in run.ema.state().items())
+    assert train(run) == "done"
+    again = make_run(tmp_path, "train.steps=7", "ema.decay=0.9", attempt=3)
+    assert again.ema.updates == 3
+    assert any(not torch.equal(average, weights[name]) for name, average in again.ema.state().items())
+
+
+def test_a_change_that_the_checkpoint_does_not_fit_is_named_with_the_words_that_put_it_back(tmp_path):
+    train(make_run(tmp_path, "train.steps=3"))
+    changes = {
+        "optimizer.name": ["adamw", "sgd"],
+        "task.width": [16, 8],
+        "plan.total_steps": [3, 6],
+        "lr.decay": [None, 1],
+    }
+    note(tmp_path, "run_resumed", changes=changes)
+    with pytest.raises(TrainError) as refused:
+        make_run(tmp_path, "train.steps=6", "optimizer.name=sgd", "task.width=8", attempt=2)
+    assert refused.value.code == "engine/change-does-not-fit"
+    assert f"headway resume {tmp_path.name} optimizer.name=adamw task.width=16 lr.decay=null" in refused.value.hint()
