@@ -285,7 +285,7 @@ def prepare_layoutmaster(place: Path) -> tuple[str, ...]:
 def prepare_atlas(place: Path) -> tuple[str, ...]:
     """The toy, above frozen encoders."""
     place.mkdir(parents=True)
-    write_toy(place, episodes=30)
+    write_toy(place, episodes=80)
     own = [f"task.{key}={list(value) if isinstance(value, tuple) else value}".lower() for key, value in TOY.items()]
     return prepare("atlas", *own, f"task.data_dir={place / 'data'}", f"task.cache_dir={place / 'cache'}")
 

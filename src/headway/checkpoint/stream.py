@@ -35,6 +35,7 @@ class SideHash:
     def __init__(self, *, threads: int = 1) -> None:
         self._hasher = blake3(max_threads=threads)
         self._chunks: queue.Queue[tuple[memoryview, Callable[[], None]] | None] = queue.Queue(_QUEUED)
+        self._fault: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="hash", daemon=True)
         self._thread.start()
 
@@ -49,13 +50,19 @@ class SideHash:
 
     def hexdigest(self) -> str:
         """Return the hash of everything, after `close`."""
+        if self._fault is not None:
+            raise self._fault
         return self._hasher.hexdigest()
 
     def _run(self) -> None:
         while (item := self._chunks.get()) is not None:
             chunk, done = item
-            self._hasher.update(chunk)
-            done()
+            try:
+                if self._fault is None:
+                    self._hasher.update(chunk)
+            except BaseException as err:  # border: a fault in this thread must reach the caller, `hexdigest` raises it
+                self._fault = err
+            done()  # whatever happens: the caller waits for its buffer
 
 
 @contextmanager

@@ -108,9 +108,13 @@ def _check_names(have: set[str], manifest: Manifest, path: Path) -> None:
 
 def _check_files(folder: int, manifest: Manifest, path: Path, *, threads: int, is_fresh: bool) -> None:
     check = partial(_check_file, folder, manifest=manifest, path=path, threads=threads, is_fresh=is_fresh)
+    names = sorted(manifest.files)
+    if len(names) < 2:
+        list(map(check, names))
+        return
     # Files of several ranks are read side by side: one reader alone does not keep a disk busy.
-    with ThreadPoolExecutor(min(_READERS, max(1, len(manifest.files)))) as pool:
-        list(pool.map(check, sorted(manifest.files)))
+    with ThreadPoolExecutor(min(_READERS, len(names))) as pool:
+        list(pool.map(check, names))
 
 
 def _check_file(folder: int, name: str, *, manifest: Manifest, path: Path, threads: int, is_fresh: bool) -> None:

@@ -197,6 +197,9 @@ def _run(given: list[str]) -> int:
         return _fail(refusal) if refusal is not None else _tell_bug(error)
     except MemoryError:
         return _fail(CheckError("cli/no-memory"))
+    except RuntimeError as error:
+        # Python has no class of its own for a thread whose stack does not fit.
+        return _fail(CheckError("cli/no-memory")) if "start new thread" in str(error) else _tell_bug(error)
     except ModuleNotFoundError as error:
         package = (error.name or "headway").partition(".")[0]
         if package == "headway":

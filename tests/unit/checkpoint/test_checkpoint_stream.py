@@ -10,6 +10,7 @@ import random
 import pytest
 from blake3 import blake3
 
+from headway.checkpoint import stream
 from headway.checkpoint.buffer import HostBuffer
 from headway.checkpoint.disk import RealDisk, write_file
 from headway.checkpoint.stream import DIRECT_ALIGN, DirectWriter, hash_stream
@@ -92,3 +93,18 @@ def test_touching_never_changes_what_was_copied():
     data = buffer.settle()
     data[:] = b"\1" * len(data)
     assert data[0] == data[64 << 20] == data[-1] == 1
+
+
+def test_a_fault_of_the_hash_ends_the_reading_instead_of_holding_it_up_for_ever(monkeypatch):
+    class Broken:
+        def __init__(self, max_threads):
+            pass
+
+        def update(self, chunk):
+            raise MemoryError
+
+    monkeypatch.setattr(stream, "blake3", Broken)
+    left = [1000] * 50
+    with pytest.raises(MemoryError):
+        hash_stream(lambda at, into: left.pop() if left else 0, chunk_bytes=1000, threads=1)
+    assert not left
