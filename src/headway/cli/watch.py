@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -22,6 +23,13 @@ from headway.ui.terminal.watch import View, look, one_line, render
 @SHOWN_JSON
 def watch(run: str | None, out: Path, once: bool, as_json: bool) -> None:
     """Show a run until it ends."""
+    is_live = not (once or as_json) and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    if is_live:
+        # A full-screen app takes a second to import that a plain line need not pay.
+        from headway.ui.terminal.live import run_live
+
+        run_live(out, find_run(run, out) if run is not None or not out.is_dir() else None, is_ascii=not _has_unicode())
+        return
     found = find_run(run, out)
     if once and as_json:
         echo_json(_record(look(found)))
@@ -33,6 +41,10 @@ def watch(run: str | None, out: Path, once: bool, as_json: bool) -> None:
         follow(found, None, every_s=0.5)
     else:
         follow(found, lambda view: click.echo(one_line(view)), every_s=30.0)
+
+
+def _has_unicode() -> bool:
+    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
 
 
 def _record(view: View) -> dict[str, object]:

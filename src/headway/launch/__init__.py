@@ -14,7 +14,7 @@ from headway.launch.lease import Lease, clear_abandoned, find_holder, refuse_hel
 from headway.launch.nursery import Nursery, start_nursery
 from headway.launch.outcome import Incident, Observer, Outcome, SilentObserver
 from headway.launch.run import launch_run
-from headway.launch.stop import request_stop
+from headway.launch.stop import request_save, request_stop
 from headway.launch.terminal import LOG_NAME
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "read_job",
     "refuse_held",
     "refuse_unknown_knobs",
+    "request_save",
     "request_stop",
     "start_nursery",
     "training_job",

@@ -1,10 +1,11 @@
-"""Ask the supervisor of a run to stop."""
+"""Ask the supervisor of a run to stop, or to save."""
 
 from __future__ import annotations
 
 import os
 import pwd
 import signal
+from collections.abc import Callable
 
 from headway.errors import UsageError
 from headway.launch.lease import find_holder
@@ -20,6 +21,19 @@ def request_stop(run: RunDir, now: bool = False) -> int:
     Raises:
         UsageError: nobody supervises the run on this machine, or not where we can reach it.
     """
+    return _signal_holder(run, lambda pid: signal.SIGQUIT if now else _polite_signal(pid))
+
+
+def request_save(run: RunDir) -> int:
+    """Ask the run's supervisor for a checkpoint now; training continues; return its pid.
+
+    Raises:
+        UsageError: nobody supervises the run on this machine, or not where we can reach it.
+    """
+    return _signal_holder(run, lambda pid: signal.SIGUSR1)
+
+
+def _signal_holder(run: RunDir, choose: Callable[[int], int]) -> int:
     holder = find_holder(run)
     if holder is None:
         raise UsageError("launch/not-running", run=run.name)
@@ -34,7 +48,7 @@ def request_stop(run: RunDir, now: bool = False) -> int:
         # The pidfd holds on to one process; proving the lease again after opening it rules out a reused pid.
         if not is_held(holder):
             raise UsageError("launch/not-running", run=run.name)
-        signal.pidfd_send_signal(pidfd, signal.SIGQUIT if now else _polite_signal(pid))
+        signal.pidfd_send_signal(pidfd, choose(pid))
     except PermissionError as err:
         owner = _user_of(pid)
         raise UsageError("launch/stop-not-ours", run=run.name, pid=pid, user=owner, place=run.root) from err

@@ -11,8 +11,8 @@ from fakes.run_fixture import FakeRun
 from headway.messages import LANGUAGES
 from headway.ui.board.app import TABS
 from headway.ui.board.logs import first_error, read_window, search
-from headway.ui.board.sparkline import read_sparkline
 from headway.ui.board.store import run_id
+from headway.ui.sparkline import read_sparkline
 
 DONE, LIVE, FAILED = "done_nanochat_1", "live_nanochat_2", "failed_atlas_3"
 

@@ -55,6 +55,10 @@ COMPUTED = {
     "ui/runs-": "columns of a table, in a loop",
     "ui/state-": "states of a run",
     "ui/watch-": "rows of a table, in a loop",
+    "watch/col-": "columns of a table, in a loop",
+    "watch/page-": "pages of the view, by their names",
+    "watch/sent-": "what was asked for, by a word",
+    "watch/sure-": "what was asked for, by a word",
 }
 """The only codes that are put together at run time: their fixed beginnings, each with its reason."""
 

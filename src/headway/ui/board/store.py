@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from headway.telemetry import RunDir, RunRow, is_run, list_rows
-from headway.ui.board.sparkline import read_sparkline
 from headway.ui.report import Facts, gather
+from headway.ui.sparkline import read_sparkline
 
 _ROWS_S: Final = 1.0
 _FRESH_S: Final = 1.0
