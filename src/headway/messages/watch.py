@@ -50,7 +50,7 @@ TEXTS: dict[str, Text] = {
     "watch/page-checkpoints": Text(en="checkpoints", zh="检查点"),
     "watch/page-findings": Text(en="findings", zh="问题"),
     "watch/shelf": Text(
-        en="{num} runs in {out}, {running} training", zh="{out} 中有 {num} 个训练，{running} 个正在训练"
+        en="{num} runs in {out}, {running} training", zh="{out} 中有 {num} 次训练，其中 {running} 次正在进行"
     ),
     "watch/no-runs": Text(
         en="no runs here yet; start one: headway train", zh="这里还没有训练；开始训练：headway train"
@@ -58,10 +58,11 @@ TEXTS: dict[str, Text] = {
     "watch/no-gpus": Text(en="no GPU on this machine", zh="本机没有 GPU"),
     "watch/keys": Text(
         en="1-6 page  / filter  s stop  w save  d stacks  l 中文  t theme  ? help  q quit",
-        zh="1-6 页面  / 过滤  s 停止  w 保存  d 调用栈  l English  t 主题  ? 帮助  q 退出",
+        zh="1-6：页面，/：过滤，s：停止，w：保存，d：调用栈，l：English，t：主题，h：帮助，q：退出",
     ),
     "watch/keys-shelf": Text(
-        en="up, down choose  Enter open  l 中文  t theme  q quit", zh="上下键选择  回车打开  l English  t 主题  q 退出"
+        en="up, down choose  Enter open  l 中文  t theme  q quit",
+        zh="↑↓：选择，回车：打开，l：English，t：主题，q：退出",
     ),
     "watch/sure-stop": Text(
         en="save a checkpoint and stop the run? y yes, Esc no", zh="保存检查点并停止训练？y 确认，Esc 取消"
@@ -87,7 +88,7 @@ TEXTS: dict[str, Text] = {
         "s asks for a checkpoint and the end, w for a checkpoint; both ask first\n"
         "d shows the stack of the slowest rank; l changes the language, t the theme; Esc goes back; q leaves, "
         "and the run continues",
-        zh="1 训练，2 各 rank，3 设备，4 日志，5 检查点，6 问题；Tab：下一页；上下键：滚动\n"
+        zh="1 训练，2 各 rank，3 设备，4 日志，5 检查点，6 问题；Tab：下一页；↑↓：滚动\n"
         "/ 按文字、rank:1、level:error 过滤日志\n"
         "s 保存检查点并停止，w 只保存检查点；两者都会先确认\n"
         "d 显示最慢的 rank 的调用栈；l 切换语言，t 切换主题；Esc 返回；q 退出，训练继续",
