@@ -25,7 +25,10 @@ _KEY_ENDINGS = (
 _SHORTEST = 6
 """A shorter value is no secret worth its name, and would be found in every text."""
 _LONGEST = 1 << 16
-_HINT = re.compile(r"token|secret|passw|passcode|passphrase|credential|key|pwd|pass\b|jwt|-p|-a|-u", re.IGNORECASE)
+_HINT = re.compile(
+    r"token|secret|passw|passcode|passphrase|credential|key|pwd|pass\b|jwt|-p|-a|-u|webhook|_dsn|cookie|_sas|connection_",
+    re.IGNORECASE,
+)
 """Only a text with one of these words can hold a value by the name of a secret."""
 _VALUE = r"(\\{1,3}[\"'][^\"'\n]{1,400}[\"']|\"[^\"\n]{1,400}\"|'[^'\n]{1,400}'|[^\s\"',;)\]}]{1,400})"
 _NAMED_VALUE = re.compile(r"([A-Za-z_][\w.-]{0,80})(\\{0,3}[\"']?\s{0,3}[=:]\s{0,3})" + _VALUE)
@@ -120,7 +123,7 @@ def _hide_named(text: str, learned: set[str] | None) -> str:
     def hide(found: re.Match[str]) -> str:
         name, sign, value = found[1], found[2], found[3]
         bare = value.lstrip("\\").strip("\"'").rstrip("\\")
-        is_secret = name_of_secret(name.lstrip("-")) is not None or _is_password_flag(text, name, bare)
+        is_secret = _is_secret_name(name.lstrip("-")) or _is_password_flag(text, name, bare)
         if not is_secret:
             # `KeyError: 'password=…'`: the value may hold a name and a value of its own.
             return f"{name}{sign}{_NAMED_VALUE.sub(hide, value)}"
@@ -141,7 +144,7 @@ def _behind_flag(line: str, flag: str, word: str) -> tuple[str, str] | None:
         return "-p", word[2:]
     if not flag.startswith("-") or "=" in flag or word.startswith("-") or is_reference(word):
         return None
-    if name_of_secret(flag.lstrip("-")) is not None or _is_password_flag(line, flag, word):
+    if _is_secret_name(flag.lstrip("-")) or _is_password_flag(line, flag, word):
         return "", word
     user, sign, password = word.partition(":")
     if flag in _PAIR_FLAGS and sign and len(password) >= _SHORTEST and "/" not in word:
@@ -194,7 +197,7 @@ def _spell_all(seen: frozenset[str], environ: tuple[tuple[str, str], ...]) -> tu
 
 
 def _is_secret_name(name: str) -> bool:
-    return name_of_secret(name) is not None or name.upper().endswith(_KEY_ENDINGS)
+    return name_of_secret(name) is not None or name.upper().replace("-", "_").endswith(_KEY_ENDINGS)
 
 
 def _within(value: str, *, is_secret: bool) -> Iterable[str]:

@@ -220,3 +220,24 @@ def test_a_rank_gets_its_whole_line_without_the_directory_or_too_long_for_a_pack
         assert "canary" not in run.job.read_text()
     assert _program(dict(order)) == (list(argv), "/", False)
     assert hide_known(b"printed canary-inline-2") == "printed …".encode()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "FEISHU_WEBHOOK=canary-31415 python job.py | cat",
+        "python a.py --alert-webhook canary-31415 | tee log",
+        "SENTRY_DSN='canary-31415' bash -c 'python x.py'",
+        "export AZURE_SAS=canary-31415; python x.py",
+        "SESSION_COOKIE=canary-31415 python x.py",
+    ],
+)
+def test_a_secret_in_the_text_of_a_shell_line_is_told_by_the_end_of_its_name(text):
+    assert "canary" not in redact(text, {})
+    assert "canary" not in " ".join(redact_words(["bash", "-c", text], {}))
+    assert "canary" not in " ".join(redact_words(text.split(), {}))
+
+
+def test_words_that_only_end_alike_are_shown():
+    for text in ("the webhook: none", "cookie jar", "connection_refused", "python x.py --compass north --bypass 1"):
+        assert redact(text, {}) == text
