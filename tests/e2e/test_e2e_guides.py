@@ -122,7 +122,7 @@ def test_a_training_command_trains_word_for_word(shared_project, line):
 def test_a_monitor_command_shows_the_run_word_for_word(shared_project, line):
     # The newest log may be that of a refused command; the run above it has ended well in any case.
     shown = run_until(shared_project, line, "✓ done")
-    assert "the newest is shown" in shown
+    assert "showing the newest one" in shown
 
 
 @pytest.mark.parametrize("line", REFUSED)

@@ -32,7 +32,7 @@ def test_a_probed_plan_tells_the_time_it_measured(tmp_path):
     assert plan["forecast"]["time_source"] == "probe" and plan["forecast"]["step_s"] > 0
     assert "probe 1: as configured" in told and "probe 2: batch.per_device=" in told
     zh = headway(tmp_path, "--lang", "zh", "plan", TINY, *SMALL, "--no-trace", "--probe")
-    assert zh.returncode == 0 and "试跑 1：按当前配置" in zh.stderr and "本机试测所得" in zh.stdout
+    assert zh.returncode == 0 and "试测 1：按当前配置" in zh.stderr and "本机试测所得" in zh.stdout
 
 
 def test_a_search_with_its_range_test_changes_the_file_it_was_given(tmp_path):
