@@ -119,7 +119,7 @@ def test_the_texts_of_a_folder_are_known_when_it_is_found(tmp_path):
 def test_the_texts_of_a_built_in_recipe_are_there_without_looking_it_up():
     code = "from headway.messages import say; print(say('rdt/heads', 'en', width=5, heads=2))"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert said.stdout.strip() == "a width of 5 does not divide into 2 heads"
+    assert said.stdout.strip() == "a width of 5 cannot be divided evenly into 2 heads"
 
 
 def test_an_exception_is_the_recipes_where_its_own_line_is_the_last_of_ours(tmp_path):
