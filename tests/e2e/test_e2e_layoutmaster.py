@@ -132,7 +132,7 @@ def test_on_the_second_day_an_edited_batch_continues_and_old_names_are_found(tra
     assert moved.is_file() and f"checkpoints/{first}/" in done.stdout
     done = run(project, f"{RESUME} training.num_epochs=51")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"checkpoint_epoch_50.pth of the run {first} is used" in done.stdout
+    assert f"checkpoint_epoch_50.pth of run {first}" in done.stdout
 
 
 def test_predict_writes_a_json_and_three_pictures_a_poster(trained):
@@ -191,5 +191,5 @@ def test_the_full_size_asks_for_real_posters_first(tmp_path):
     (project / "data-action_head").rename(project / "elsewhere")
     done = run(project, "./start_training.sh --full-size")
     assert done.returncode == 3
-    assert done.stdout.startswith("the guide's own size is trained")
+    assert done.stdout.startswith("training the guide's full size")
     assert "layoutmaster/no-posters" in done.stderr

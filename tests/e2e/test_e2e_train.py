@@ -188,7 +188,7 @@ def test_resume_from_an_older_step_begins_a_new_run_and_leaves_the_old_one(tmp_p
     kept = sorted(path.name for path in old.checkpoints.iterdir())
     refused = headway(tmp_path, "resume", "--step", "5")
     assert refused.returncode == 2
-    assert "it has 4" in refused.stderr
+    assert "available: 4" in refused.stderr
     done = headway(tmp_path, "resume", "--step", "4")
     assert done.returncode == 0, done.stderr
     assert sorted(path.name for path in old.checkpoints.iterdir()) == kept

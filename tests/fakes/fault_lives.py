@@ -194,6 +194,8 @@ def segfault(is_cleared):
 
 def interrupt(is_cleared):
     if not is_cleared:
+        # A shell's job in the background is started with the signal ignored.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         os.kill(os.getpid(), signal.SIGINT)
 
 

@@ -22,7 +22,7 @@ from headway.engine.parallel import Ranks
 from headway.engine.precision import Precision
 from headway.engine.rank import build_model, load_task
 from headway.planner import Plan, foresee, make_plan, study_model
-from headway.planner.memory import MemoryForecast
+from headway.planner.memory import WORKSPACE_BYTES, MemoryForecast
 from headway.planner.recipe_trace import Trace, stretch, weigh_trace
 from headway.recipes.rdt.advice import weigh
 from headway.task import find_recipe
@@ -141,7 +141,7 @@ def test_a_peak_that_moves_with_the_batch_is_not_stretched_into_another(tmp_path
     known = {field.name for field in fields(Trace)}
     small, large = (Trace(**{name: traces[size][name] for name in known}) for size in (1, 8))
     middle = weigh_trace(stretch(small, large, 4), replace(plan, world_size=1, strategy="single"))
-    assert middle.allocated_bytes == pytest.approx(traces[4]["peak_bytes"], rel=0.01)
+    assert middle.allocated_bytes - WORKSPACE_BYTES == pytest.approx(traces[4]["peak_bytes"], rel=0.01)
 
 
 @pytest.mark.parametrize(

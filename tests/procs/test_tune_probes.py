@@ -64,6 +64,7 @@ def prober(asked: Question, **more) -> Prober:
 KEPT = ("train.compile=false", "parallel.workers=0", "parallel.prefetch=2")
 
 
+@pytest.mark.alone  # its ranks are held to a memory that their neighbours change
 def test_a_search_survives_probes_that_run_out_of_memory(tmp_path):
     # 128 units of 65 644 samples are 32 MiB a tensor; a rank that may take 200 MiB holds a quarter of the batch.
     # 65 644 has few divisors, so the search is short.

@@ -69,7 +69,8 @@ def _from_signal(status: ExitStatus, log_tail: bytes) -> Diagnosis:
     if status.signal == signal.SIGILL:
         return _found("illegal-instruction", facts=facts, evidence=_crash_line(text) or str(status.signal_name))
     # An abort is often the runtime's way of saying something it has just printed.
-    if status.signal in (signal.SIGABRT, signal.SIGBUS) and (named := _match(text)):
+    named = _match(text) if status.signal in (signal.SIGABRT, signal.SIGBUS) else None
+    if named is not None and named.kind != "crashed":
         return named
     return _found("crashed", facts=facts, is_transient=True, evidence=_crash_line(text) or str(status.signal_name))
 

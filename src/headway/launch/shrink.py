@@ -47,11 +47,11 @@ def shrink(job: Job, kind: str, *, attempt: int) -> Smaller | None:
         attempt: number of the attempt that failed.
     """
     training = job.program
-    if not isinstance(training, Training) or training.probe is not None:
+    if kind not in OUT_OF_MEMORY or not isinstance(training, Training) or training.probe is not None:
         return None
     plan = training.plan
     wish = training.config["launch"].get("on_oom", "shrink")
-    if wish == "stop" or kind not in (_DEVICE if plan["device"] == "cuda" else OUT_OF_MEMORY):
+    if wish == "stop" or (plan["device"] == "cuda" and kind not in _DEVICE):
         return None
     before = plan["micro_batch"]
     micro_batch = smaller_micro_batch(before, plan["accumulation"])

@@ -55,7 +55,7 @@ def test_a_secret_is_refused_by_its_shape_with_the_right_way(refuse, secret, way
 def test_a_secret_is_refused_by_the_name_of_its_key(refuse, text, variable):
     error = refuse("a.yaml", text)
     assert [p.code for p in error.problems] == ["config/secret"]
-    assert f"export {variable}=" in error.text()
+    assert f"environment variable {variable} " in error.text()
     assert "hunter2" not in error.text() + repr(error.problems)
     assert "0123456789abcdef" not in error.text() + repr(error.problems)
 

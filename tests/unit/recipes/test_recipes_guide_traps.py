@@ -196,7 +196,7 @@ TRAPS = {
         ("49152", "65536", "--device_batch_size=12"),
     ),
     "presets that do not divide: the guide": Trap(
-        in_guide(_DIVIDES), "adopt/guide-batch-not-divisible", ("49152", "65536")
+        in_guide(_DIVIDES), "adopt/guide-batch-not-divisible", ("49,152", "65,536")
     ),
 }
 

@@ -165,7 +165,7 @@ def test_rounds_past_the_environments_end_are_cut_there_and_explained(folder, tm
     task = make_small_task(folder, rollout={"episodes": 2, "exec_horizon": 8, "env_horizon": 20})
     asked = {"episodes": 1, "num_tasks": 1, "max_steps": 200, "unit": "rounds", "record_video": False}
     made = task.predict(task.build_model().eval(), asked, tmp_path)
-    assert made.text.startswith("max_steps=200 × 8 is 1600 environment steps, but the environment ends after 20 ")
+    assert made.text.startswith("max_steps=200 × 8 is 1600 environment steps, but the environment ends after 20; ")
     assert json.loads((tmp_path / "results.json").read_text())["episodes"][0]["steps"] == 20
 
 

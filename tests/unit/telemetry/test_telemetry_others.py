@@ -18,7 +18,7 @@ NOBODY = 65534
 def shared():
     """A folder with a run that may be read, one whose files are private, and one that is closed."""
     # Not below pytest's own folder, which every session of pytest closes to others again.
-    with tempfile.TemporaryDirectory() as temp:
+    with tempfile.TemporaryDirectory(dir="/tmp") as temp:
         os.chmod(temp, 0o755)
         yield make_shared(Path(temp))
 
