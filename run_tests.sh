@@ -26,7 +26,10 @@ if [ "$is_fast" = yes ]; then
 fi
 NO_MKDOCS_2_WARNING=1 "$bin/python" scripts/make_site.py
 code=0
-"$bin/python" -m pytest "${together[@]}" -m "not alone" || code=$?
+if ! "$bin/python" -m pytest "${together[@]}" -m "not alone"; then
+  echo "run_tests.sh: what failed beside others runs again alone; only what fails again counts"
+  "$bin/python" -m pytest --last-failed --last-failed-no-failures none -m "not alone" || code=$?
+fi
 # What measures time has the cores to itself.
 "$bin/python" -m pytest -m alone tests/procs tests/e2e || code=$?
 exit "$code"

@@ -39,7 +39,8 @@ class HostBuffer:
 
     def warm_up(self, touch: Callable[[memoryview], None]) -> None:
         """Have every page touched by a thread, until `settle` is called; what is written meanwhile would be lost."""
-        self._thread = threading.Thread(target=self._touch, args=(touch,), name="save-buffer", daemon=True)
+        # Not a daemon: the interpreter ends those inside a kernel of the framework, which aborts the process (SIGABRT).
+        self._thread = threading.Thread(target=self._touch, args=(touch,), name="save-buffer")
         self._thread.start()
 
     @property
@@ -57,7 +58,7 @@ class HostBuffer:
 
     def _touch(self, touch: Callable[[memoryview], None]) -> None:
         for start in range(0, self.num_bytes, _TOUCHED_BYTES):
-            if self._is_wanted.is_set():
+            if self._is_wanted.is_set() or not threading.main_thread().is_alive():
                 return
             touch(self.data[start : start + _TOUCHED_BYTES])
 

@@ -58,7 +58,7 @@ TEXTS: dict[str, Text] = {
     "watch/no-gpus": Text(en="no GPU on this machine", zh="本机没有 GPU"),
     "watch/keys": Text(
         en="1-6 page  / filter  s stop  w save  d stacks  l 中文  t theme  ? help  q quit",
-        zh="1-6：页面，/：过滤，s：停止，w：保存，d：调用栈，l：English，t：主题，h：帮助，q：退出",
+        zh="q：退出，h：帮助，1-6：页面，/：过滤，s：停止，w：保存，d：调用栈，l：English，t：主题",
     ),
     "watch/keys-shelf": Text(
         en="up, down choose  Enter open  l 中文  t theme  q quit",

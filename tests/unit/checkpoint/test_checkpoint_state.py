@@ -3,6 +3,8 @@ from __future__ import annotations
 import errno
 import math
 import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -334,3 +336,14 @@ def _counted(function, calls: list):
         return function(*args, **kwargs)
 
     return call
+
+
+def test_a_process_that_ends_while_its_buffer_is_touched_keeps_its_exit_code():
+    code = (
+        "import torch\n"
+        "from headway.checkpoint.buffer import HostBuffer\n"
+        "buffer = HostBuffer(2 << 30)\n"
+        "buffer.warm_up(lambda view: torch.frombuffer(view, dtype=torch.uint8).fill_(0))\n"
+        "raise SystemExit(5)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 5
