@@ -56,6 +56,8 @@ def bind(host: str, port: int) -> tuple[socket.socket, Place]:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
+        # Before the address is printed: whoever types it at once waits for the server and is not refused.
+        listener.listen(128)
     except OSError as err:
         listener.close()
         raise UsageError("board/port-taken", host=host, port=port, why=err.strerror or str(err)) from err
