@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 . scripts/setup.sh
-setup torch,atlas,layoutmaster,nanochat,rdt,dev
+setup torch,atlas,layoutmaster,nanochat,rdt,dev dev
 setup_mindspore
 bin=.venv/bin
 is_fast=no

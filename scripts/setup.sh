@@ -16,11 +16,14 @@ find_python() {
   return 1
 }
 
-setup() { # setup EXTRAS: makes the venv with these extras
+setup() { # setup EXTRAS [dev]: makes the venv with these extras, and beside it the board's script
   local extras=$1 python stamp want
   stamp=.venv/.headway-$(printf '%s' "$extras" | tr ',' '-')
   want=$(cat pyproject.toml constraints.txt scripts/setup.sh | cksum)
+  setup_web "${2:-}" &
+  local web=$!
   if [ -x .venv/bin/headway ] && [ "$(cat "$stamp" 2>/dev/null)" = "$want" ]; then
+    wait "$web"
     return 0
   fi
   python=$(find_python) || fail \
@@ -53,6 +56,7 @@ setup() { # setup EXTRAS: makes the venv with these extras
     "hint:  check the network or your pip mirror (pip config list), then run this again" \
     "错误：pip 安装 Headway 失败，原因见上文" \
     "建议：检查网络或 pip 镜像（pip config list），然后重新运行"
+  wait "$web"
   printf '%s' "$want" >"$stamp"
 }
 
@@ -74,6 +78,24 @@ setup_mindspore() { # makes .venv-mindspore for the MindSpore ranks; what needs 
     printf '%s\n' \
       "warning: pip could not install MindSpore (Python 3.11 or 3.12 is needed); its tests are skipped" \
       "警告：pip 无法安装 MindSpore（需要 Python 3.11 或 3.12），相关测试将跳过" >&2
+  fi
+}
+
+setup_web() { # setup_web [dev]: builds the board's script where npm is there; without it the board draws on the server
+  local want stamp=web/node_modules/.headway script=setup
+  [ "${1:-}" = dev ] && script=setup:dev
+  command -v npm >/dev/null 2>&1 && [ -f web/package-lock.json ] || return 0
+  want=$script-$(cat web/package-lock.json web/vite.config.ts web/src/* scripts/setup.sh | cksum)
+  if [ -f src/headway/ui/board/static/built/charts.js ] && [ "$(cat "$stamp" 2>/dev/null)" = "$want" ]; then
+    return 0
+  fi
+  printf 'building the charts of headway board / 正在构建看板图表\n' >&2
+  if timeout 180 npm --prefix web run --silent "$script" >web/build.log 2>&1 </dev/null; then
+    printf '%s' "$want" >"$stamp"
+  else
+    printf '%s\n' \
+      "warning: the board's charts could not be built (see web/build.log); its pages work without them" \
+      "警告：看板图表构建失败（见 web/build.log），看板页面仍可使用" >&2
   fi
 }
 

@@ -108,6 +108,15 @@ TEXTS: dict[str, Text] = {
     "board/by-tokens": Text(en="tokens", zh="token 数"),
     "board/axis-samples": Text(en="samples", zh="样本数"),
     "board/axis-tokens": Text(en="tokens", zh="token 数"),
+    "board/unzoom": Text(en="show all", zh="显示全部"),
+    "board/chart-keys": Text(
+        en="drag over a curve to zoom, double-click for all; on a curve in focus arrows read values, + - and Esc zoom",
+        zh="在曲线上拖动可放大，双击还原；选中曲线后用左右箭头读数，+、- 和 Esc 缩放",
+    ),
+    "board/no-charts": Text(
+        en="These curves cannot be zoomed: the script for that is not built. It needs npm, once:",
+        zh="曲线暂时无法缩放：所需脚本尚未构建。需要 npm，只需执行一次：",
+    ),
     "board/smoothing": Text(en="smoothing", zh="平滑"),
     "board/smooth-auto": Text(en="usual", zh="一般"),
     "board/smooth-off": Text(en="none", zh="无"),

@@ -72,7 +72,24 @@ def test_compare_overlays_runs_and_names_the_step_where_they_part(empty):
     lines[20] = re.sub(r'"loss":[^,]+', '"loss":9.5', lines[20])
     path.write_text("".join(lines))
     page = empty.get(f"/compare?runs={run_id('a')},{run_id('b')},unknown").text
-    assert "before step 21" in page and len(re.findall(r'<path class="curve s[04]"', page)) == 2
+    assert "before step 21" in page
+    drawn = re.findall(r'data-figure="(\w+)".*?</figure>', page, re.DOTALL)
+    assert drawn == ["loss", "speed", "norm", "lr"] and len(re.findall(r'<path class="curve s[04]"', page)) == 8
+    told = json.loads(empty.get(f"/api/compare?runs={run_id('a')},{run_id('b')}").text)
+    assert [line["label"] for line in told["figures"][0]["lines"]] == ["a", "b"] and len(told["axes"]) == 2
+
+
+def test_the_script_is_told_every_figure_that_the_server_draws(board):
+    for tab, api in (("", "curves"), ("/devices", "devices")):
+        drawn = re.findall(r'data-figure="([\w-]+)"', board.run(DONE, tab).text)
+        told = json.loads(board.get(f"/api/run/{run_id(DONE)}/{api}", accept_language="zh").text)
+        assert len(drawn) >= 4 and sorted(one["key"] for one in told["figures"]) == sorted(drawn)
+    curves = json.loads(board.get(f"/api/run/{run_id(DONE)}/curves").text)
+    (axes,) = curves["axes"]
+    assert [axes[name][-1] for name in ("step", "samples", "tokens")] == [400, 6400, 819200]
+    lines = {line["kind"]: line for line in curves["figures"][0]["lines"]}
+    mean, every = lines["mean"], lines["every"]
+    assert mean["y"] == every["y"] and len(mean["x"]) == 400, "a short run is told step by step, unsmoothed"
 
 
 def test_numbers_are_there_as_json_and_for_prometheus(board):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import shlex
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
@@ -23,12 +25,14 @@ from starlette.routing import Route
 from headway.messages import LANGUAGES, Language, language, say
 from headway.telemetry import RunDir, plain
 from headway.ui.board import pages
+from headway.ui.board.charts import compared_curves, curves_of
 from headway.ui.board.prometheus import render_metrics
 from headway.ui.board.samples import list_samples, read_picture
 from headway.ui.board.store import Store, plain_state, run_id, stamp_of
 from headway.ui.report import both
 
 _HERE: Final = Path(__file__).parent
+BUILT: Final = _HERE / "static" / "built"
 _THEMES: Final = ("auto", "light", "dark")
 _KEEP_S: Final = 365 * 24 * 3600
 _MOST_STREAMS: Final = 128
@@ -81,6 +85,11 @@ class Board:
         self._static = {name: ((_HERE / "static" / name).read_bytes(), media) for name, media in static.items()}
         report = (_HERE.parent / "report" / "style.css").read_bytes()
         self._static["report.css"] = (report, "text/css; charset=utf-8")
+        # Built from `web/`; where it is not, the pages stay as the server draws them and say how to get it.
+        self._has_charts = all((BUILT / name).is_file() for name in ("charts.js", "charts.css"))
+        if self._has_charts:
+            self._static["charts.js"] = ((BUILT / "charts.js").read_bytes(), "text/javascript; charset=utf-8")
+            self._static["charts.css"] = ((BUILT / "charts.css").read_bytes(), "text/css; charset=utf-8")
 
     def routes(self) -> dict[str, Callable[[Request], Any]]:
         """Return what answers at which address."""
@@ -94,6 +103,9 @@ class Board:
             "/api/runs": self.api_runs,
             "/api/run/{run}": self.api_run,
             "/api/run/{run}/metrics": self.api_metrics,
+            "/api/run/{run}/curves": self.api_curves,
+            "/api/run/{run}/devices": self.api_devices,
+            "/api/compare": self.api_compare,
             "/stream": self.stream,
             "/metrics": self.prometheus,
             "/static/{name}": self.static,
@@ -117,11 +129,15 @@ class Board:
         shown = pages.TABS[tab](self._store, run, facts, request.query_params)
         head = pages.describe_run(run, facts)
         title = f"{head['name']} · {say(f'board/tab-{tab}', self._language(request))}"
+        curves = {"overview": "curves", "devices": "devices"}.get(tab)
+        shown["curves"] = f"/api/run/{head['id']}/{curves}" if curves else ""
         return self._page(request, f"{tab}.html", title, tab=tab, tabs=TABS, run=head, live=head["is_live"], **shown)
 
     def compare(self, request: Request) -> Response:
         """Runs side by side."""
-        return self._page(request, "compare.html", "board/compare", **pages.compare(self._store, request.query_params))
+        shown = pages.compare(self._store, request.query_params)
+        curves = f"/api/compare?runs={','.join(shown['ids'])}" if shown["ids"] else ""
+        return self._page(request, "compare.html", "board/compare", curves=curves, **shown)
 
     def machine(self, request: Request) -> Response:
         """This machine now."""
@@ -162,6 +178,21 @@ class Board:
     def api_metrics(self, request: Request) -> Response:
         """The curves of a run, thinned, as JSON."""
         return JSONResponse(plain(pages.metrics_of(self._store.facts(self._run(request)))))
+
+    def api_curves(self, request: Request) -> Response:
+        """The figures of a run as numbers, for the page's script."""
+        facts = self._store.facts(self._run(request))
+        return _compact(curves_of(facts, self._language(request), devices=False))
+
+    def api_devices(self, request: Request) -> Response:
+        """The figures of a run's devices as numbers."""
+        facts = self._store.facts(self._run(request))
+        return _compact(curves_of(facts, self._language(request), devices=True))
+
+    def api_compare(self, request: Request) -> Response:
+        """The figures of several runs over each other as numbers."""
+        found = pages.find_compared(self._store, request.query_params)
+        return _compact(compared_curves(pages.named(self._store, found), self._language(request)))
 
     def prometheus(self, request: Request) -> Response:
         """Everything that moves, as Prometheus reads it."""
@@ -234,6 +265,7 @@ class Board:
         facts.setdefault("live", False)
         facts.setdefault("tab", "")
         facts.setdefault("run", None)
+        facts.setdefault("curves", "")
         text = self._pages.get_template(template).render(
             say=both,
             said=lambda code, **words: say(code, lang, **words),
@@ -241,6 +273,8 @@ class Board:
             theme=theme,
             title=say(title, lang) if title.startswith("board/") else title,
             here=request.url.path,
+            has_charts=self._has_charts,
+            web=web_folder(),
             query=dict(request.query_params),
             link=_Link(request.url.path, request.query_params),
             **facts,
@@ -251,6 +285,16 @@ class Board:
             if name in request.query_params:
                 answer.set_cookie(f"headway-{name}", value, max_age=_KEEP_S, path="/", httponly=True, samesite="strict")
         return answer
+
+
+def _compact(told: dict[str, Any]) -> Response:
+    return Response(json.dumps(told, separators=(",", ":"), allow_nan=False), media_type="application/json")
+
+
+def web_folder() -> str:
+    """Return where the script's source is, quoted for a shell; empty where Headway is installed without it."""
+    folder = _HERE.parents[3] / "web"
+    return shlex.quote(str(folder)) if (folder / "package.json").is_file() else ""
 
 
 class _Link:

@@ -28,7 +28,7 @@ from headway.telemetry import (
 from headway.telemetry.sample_gpu import GpuReader, find_source
 from headway.telemetry.sample_host import HostSampler
 from headway.ui.board import logs
-from headway.ui.board.charts import AXES, SMOOTH, Choice, draw_loss, draw_validation, list_axes, overlay, part_step
+from headway.ui.board.charts import AXES, SMOOTH, Choice, draw_chosen, list_axes, overlay, part_step
 from headway.ui.board.samples import list_samples
 from headway.ui.board.sparkline import draw_sparkline
 from headway.ui.board.store import Store, run_id
@@ -38,7 +38,6 @@ from headway.ui.report import (
     both,
     both_or_plain,
     draw_devices,
-    draw_figures,
     draw_heat,
     draw_shares,
     draw_timeline,
@@ -131,18 +130,16 @@ def describe_run(run: RunDir, facts: Facts) -> dict[str, Any]:
 
 def _overview(store: Store, run: RunDir, facts: Facts, query: Query) -> dict[str, Any]:
     choice = Choice.of(query)
-    drawn = [draw_loss(facts, choice), draw_validation(facts, choice)]
-    others = draw_figures(facts)
-    # The report's own loss and validation are drawn here as the address asks.
-    skip = (1 if drawn[0] else 0) + (1 if drawn[1] else 0)
+    figures = draw_chosen(facts, choice)
+    num_first = 1 if figures and figures[0].is_wide else 2
     shares, left = [], 0.0
     for style, name, text, share in draw_shares(facts):
         shares.append((style, name, text, share, left))
         left += share
     return {
         "verdict": write_verdict(facts),
-        "figures": [figure for figure in drawn if figure is not None],
-        "others": others[skip:],
+        "figures": figures[:num_first],
+        "others": figures[num_first:],
         "choice": choice,
         "axes": [one for one in AXES if one in list_axes(facts)],
         "smooths": SMOOTH,
@@ -397,20 +394,29 @@ TABS: Final[Mapping[str, Callable[[Store, RunDir, Facts, Query], dict[str, Any]]
 }
 
 
-def compare(store: Store, query: Query) -> dict[str, Any]:
-    """Return runs side by side; `runs` holds their ids, with commas between them."""
+def find_compared(store: Store, query: Query) -> list[RunDir]:
+    """Return the runs of an address; `runs` holds their ids, with commas between them."""
     wanted = [one for one in dict.fromkeys(query.get("runs", "").split(",")) if one][:_MOST_COMPARED]
-    runs = [run for one in wanted if (run := store.find(one)) is not None]
+    return [run for one in wanted if (run := store.find(one)) is not None]
+
+
+def named(store: Store, runs: list[RunDir]) -> list[tuple[str, Facts]]:
+    """Return what is known of runs, by the names that are shown."""
+    return [(clean_text(run.name), store.facts(run)) for run in runs]
+
+
+def compare(store: Store, query: Query) -> dict[str, Any]:
+    """Return runs side by side."""
+    runs = find_compared(store, query)
     facts = [store.facts(run) for run in runs]
     choice = Choice.of(query)
     beside = compare_runs(runs) if len(runs) > 1 else []
     keys = list(dict.fromkeys(key for one in beside for key in one.settings))
-    named = [(clean_text(one.name), fact) for one, fact in zip(runs, facts, strict=True)]
     axes = [one for one in AXES if all(one in list_axes(fact) for fact in facts)]
     chosen = {run_id(run.name) for run in runs}
     return {
         "runs": [describe_run(run, fact) for run, fact in zip(runs, facts, strict=True)],
-        "figure": overlay(named, choice),
+        "figures": overlay(named(store, runs), choice),
         "keys": [(key, [_hidden(key, one.settings.get(key, "")) for one in beside]) for key in keys],
         "results": [_result(fact) for fact in facts],
         "parts_at": part_step(facts),

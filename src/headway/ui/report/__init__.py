@@ -6,7 +6,7 @@ from headway.ui.report.devices import draw_devices, draw_heat, host_line, list_d
 from headway.ui.report.figures import Figure, draw_figures, draw_shares, restarts_of
 from headway.ui.report.gather import Facts, gather
 from headway.ui.report.page import render_report, write_facts, write_report
-from headway.ui.report.svg import Line, Plot, draw_plot
+from headway.ui.report.svg import Line, Plot, Stack, draw_plot
 from headway.ui.report.timeline import draw_timeline
 from headway.ui.report.verdict import Gain, find_gains, write_verdict
 
@@ -16,6 +16,7 @@ __all__ = [
     "Gain",
     "Line",
     "Plot",
+    "Stack",
     "both",
     "both_or_plain",
     "draw_devices",

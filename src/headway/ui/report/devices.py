@@ -14,7 +14,7 @@ from headway.telemetry import DeviceHistory, number
 from headway.ui.report.axis import Label, pick_ticks
 from headway.ui.report.both_languages import both, both_texts
 from headway.ui.report.figures import Figure
-from headway.ui.report.svg import Line, Plot, draw_plot
+from headway.ui.report.svg import Line, Plot
 from headway.ui.report.thin import Floats
 from headway.units import ABSENT, duration, size
 
@@ -55,19 +55,20 @@ class _Curve:
     part: str
     key: str
     label: Label
+    unit: str
     target: float | None = None
-    unit: float = 1.0
+    times: float = 1.0
 
 
 _GPU_CURVES: Final = (
-    _Curve("board/plot-util", "gpus", "util", lambda value: f"{value:.4g}%", 90.0),
-    _Curve("board/plot-gpu-memory", "gpus", "mem", lambda value: f"{value:.4g} GiB", unit=float(1 << 30)),
-    _Curve("board/plot-temp", "gpus", "temp", lambda value: f"{value:.4g} °C", 80.0),
-    _Curve("board/plot-power", "gpus", "power", lambda value: f"{value:.4g} W"),
+    _Curve("board/plot-util", "gpus", "util", lambda value: f"{value:.4g}%", "%", 90.0),
+    _Curve("board/plot-gpu-memory", "gpus", "mem", lambda value: f"{value:.4g} GiB", "GiB", times=float(1 << 30)),
+    _Curve("board/plot-temp", "gpus", "temp", lambda value: f"{value:.4g} °C", "°C", 80.0),
+    _Curve("board/plot-power", "gpus", "power", lambda value: f"{value:.4g} W", "W"),
 )
 _CPU_CURVES: Final = (
-    _Curve("board/plot-cores", "ranks", "cpu", lambda value: f"{value:.3g}"),
-    _Curve("board/plot-rank-memory", "ranks", "mem", lambda value: f"{value:.4g} GiB", unit=float(1 << 30)),
+    _Curve("board/plot-cores", "ranks", "cpu", lambda value: f"{value:.3g}", ""),
+    _Curve("board/plot-rank-memory", "ranks", "mem", lambda value: f"{value:.4g} GiB", "GiB", times=float(1 << 30)),
 )
 
 
@@ -82,33 +83,35 @@ def draw_devices(history: DeviceHistory, started: float | None) -> list[Figure]:
 
 def _draw(history: DeviceHistory, curve: _Curve, at: Floats) -> Figure | None:
     indexes = history.gpus() if curve.part == "gpus" else history.ranks()
-    values = {index: np.frombuffer(history.column(curve.part, curve.key, index)) / curve.unit for index in indexes}
+    values = {index: np.frombuffer(history.column(curve.part, curve.key, index)) / curve.times for index in indexes}
     values = {index: found for index, found in values.items() if np.isfinite(found).any()}
     if not values:
         return None
+    name = "board/gpu" if curve.part == "gpus" else "report/rank"
     lines = [
-        Line(x=at, y=found, label=str(index), style=f"s{_STYLES[place]}")
+        Line(x=at, y=found, label=name, index=index, style=f"s{_STYLES[place]}")
         for place, (index, found) in enumerate(list(values.items())[:_MOST_LINES])
     ]
     everything = np.concatenate(list(values.values()))
     plot = Plot(
         lines=lines,
         label=curve.label,
+        unit=curve.unit,
         from_zero=True,
         level=None if curve.target is None else (curve.target, curve.label(curve.target)),
         axis="board/axis-time",
         at=lambda value: duration(value) if value else "0",
     )
-    name = "board/gpu" if curve.part == "gpus" else "report/rank"
     return Figure(
+        key=f"{curve.part}-{curve.key}",
         title=both(curve.title),
         note=both(
             "board/note-mean",
             mean=curve.label(float(np.nanmean(everything))),
             most=curve.label(float(np.nanmax(everything))),
         ),
-        svg=draw_plot(plot),
-        legend=tuple((line.style, both(name, rank=line.label)) for line in lines) if len(lines) > 1 else (),
+        drawn=plot,
+        legend=tuple((line.style, both(name, rank=line.index)) for line in lines) if len(lines) > 1 else (),
     )
 
 

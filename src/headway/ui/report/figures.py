@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from markupsafe import Markup
@@ -11,7 +11,7 @@ from markupsafe import Markup
 from headway.telemetry import best_measure, number
 from headway.ui.report.both_languages import Said, both
 from headway.ui.report.gather import Facts, Steps
-from headway.ui.report.svg import NARROW, WIDE, Layer, Line, Plot, draw_plot, draw_stack
+from headway.ui.report.svg import NARROW, WIDE, Layer, Line, Plot, Stack, draw_plot, draw_stack
 from headway.ui.report.thin import Floats, smooth
 from headway.units import ABSENT, duration, short, size
 
@@ -32,12 +32,20 @@ PART_STYLES = {
 class Figure:
     """One plot with its words."""
 
+    key: str
     title: Markup
     note: Markup
-    svg: Markup
+    drawn: Plot | Stack
     legend: tuple[tuple[str, Markup], ...] = ()
     """Class of the colour and its name."""
     is_wide: bool = False
+
+    @property
+    def svg(self) -> Markup:
+        """The plot as the page shows it."""
+        if isinstance(self.drawn, Stack):
+            return draw_stack(self.drawn)
+        return draw_plot(replace(self.drawn, width=WIDE if self.is_wide else NARROW))
 
 
 def draw_figures(facts: Facts) -> list[Figure]:
@@ -73,7 +81,7 @@ def _loss(facts: Facts, steps: Steps, restarts: list[float], *, is_wide: bool) -
     mean = smooth(steps.loss[usual])
     lines = [
         Line(x=steps.step, y=steps.loss, label="report/every-step", style="s0 faint", is_read=False),
-        Line(x=steps.step[usual], y=mean, label="report/smoothed", style="s0"),
+        Line(x=steps.step[usual], y=mean, label="report/smoothed", style="s0", raw=steps.loss[usual]),
     ]
     legend = [("s0", both("report/smoothed")), ("s0 faint", both("report/every-step"))]
     checks = [event for event in facts.validations if "loss" in event["measures"]]
@@ -85,9 +93,10 @@ def _loss(facts: Facts, steps: Steps, restarts: list[float], *, is_wide: bool) -
     finite = mean[np.isfinite(mean)]
     last = f"{finite[-1]:.4g}" if len(finite) else ABSENT
     return Figure(
+        key="loss",
         title=both("report/plot-loss"),
         note=both("report/note-loss", first=_figure(steps.loss[0]), last=last),
-        svg=draw_plot(Plot(lines=lines, restarts=restarts, until=last_step(facts), width=WIDE if is_wide else NARROW)),
+        drawn=Plot(lines=lines, restarts=restarts, until=last_step(facts), can_log=True),
         legend=tuple(legend),
         is_wide=is_wide,
     )
@@ -103,11 +112,11 @@ def _validation(facts: Facts, restarts: list[float] | None = None) -> Figure | N
     level = facts.baselines[0] if facts.baselines else None
     line = Line(x=x, y=y, label=name, style="s4 dots")
     mark = (level[1].value, level[0]) if level else None
-    shown = Plot(lines=[line], restarts=restarts or (), level=mark, until=last_step(facts))
     return Figure(
+        key="validation",
         title=both("report/plot-validation", name=name),
         note=both("report/note-validation", num=len(checks), first=_figure(y[0]), last=_figure(y[-1])),
-        svg=draw_plot(shown),
+        drawn=Plot(lines=[line], restarts=restarts or (), level=mark, until=last_step(facts), can_log=True),
     )
 
 
@@ -120,12 +129,13 @@ def _speed(facts: Facts, steps: Steps, restarts: list[float]) -> Figure | None:
     usual = steps.weight > 0
     lines = [
         Line(x=steps.step, y=rate, label="report/every-step", style="s2 faint", is_read=False),
-        Line(x=steps.step[usual], y=smooth(rate[usual]), label="report/smoothed", style="s2"),
+        Line(x=steps.step[usual], y=smooth(rate[usual]), label="report/smoothed", style="s2", raw=rate[usual]),
     ]
     return Figure(
+        key="speed",
         title=both("report/plot-speed", unit=Said(unit)),
         note=both("report/note-speed", median=short(float(np.median(rate[usual]))), low=short(float(rate.min()))),
-        svg=draw_plot(Plot(lines=lines, label=short, restarts=restarts, from_zero=True, until=last_step(facts))),
+        drawn=Plot(lines=lines, label=short, restarts=restarts, from_zero=True, until=last_step(facts)),
     )
 
 
@@ -141,13 +151,14 @@ def _split(facts: Facts, steps: Steps, restarts: list[float]) -> Figure | None:
     rest = steps.total_s[told] * 1000 - sum(shown.values()) - steps.parts["eval"][told] * 1000
     shown["other"] = np.maximum(np.nan_to_num(rest), 0.0)
     x, shown = _spread(steps.step[told], shown, steps.weight[told])
-    layers = [Layer(values=values, style=PART_STYLES[key]) for key, values in shown.items()]
+    layers = [Layer(values=one, style=PART_STYLES[key], label=f"report/part-{key}") for key, one in shown.items()]
     longest = max(shown, key=lambda key: float(shown[key].sum()))
     share = 100 * float(shown[longest].sum()) / max(1e-12, float(sum(values.sum() for values in shown.values())))
     return Figure(
+        key="split",
         title=both("report/plot-split"),
         note=both("report/note-split", part=Said(f"report/part-{longest}"), share=f"{share:.0f}"),
-        svg=draw_stack(x, layers, _step_time, restarts),
+        drawn=Stack(x=x, layers=layers, label=_step_time, unit="ms", restarts=restarts),
         legend=tuple((PART_STYLES[key], both(f"report/part-{key}")) for key in shown),
     )
 
@@ -167,21 +178,23 @@ def _memory(facts: Facts, steps: Steps, restarts: list[float]) -> Figure | None:
     peak = max(float(np.nanmax(values)) for values in steps.memory.values())
     unit, name = ((1 << 30), "GiB") if peak >= 2 << 30 else ((1 << 20), "MiB")
     lines = [
-        Line(x=steps.step, y=values / unit, label=str(rank), style=f"s{(0, 4, 2, 3, 1, 5, 6, 7)[i]}")
+        Line(x=steps.step, y=values / unit, label="report/rank", index=rank, style=f"s{(0, 4, 2, 3, 1, 5, 6, 7)[i]}")
         for i, (rank, values) in enumerate(list(steps.memory.items())[:8])
     ]
     shown = Plot(
         lines=lines,
         label=lambda value: f"{value:.4g} {name}",
+        unit=name,
         restarts=restarts,
         from_zero=True,
         until=last_step(facts),
     )
     return Figure(
+        key="memory",
         title=both("report/plot-memory", memory=facts.memory),
         note=both("report/note-memory", peak=size(peak), num=len(steps.memory)),
-        svg=draw_plot(shown),
-        legend=tuple((line.style, both("report/rank", rank=line.label)) for line in lines),
+        drawn=shown,
+        legend=tuple((line.style, both("report/rank", rank=line.index)) for line in lines),
     )
 
 
@@ -189,9 +202,10 @@ def _rate(facts: Facts, steps: Steps, restarts: list[float]) -> Figure:
     line = Line(x=steps.step, y=steps.lr, label="lr", style="s3")
     peak = float(np.nanmax(steps.lr)) if np.isfinite(steps.lr).any() else float("nan")
     return Figure(
+        key="lr",
         title=both("report/plot-lr"),
         note=both("report/note-lr", peak=_figure(peak), last=_figure(steps.lr[-1])),
-        svg=draw_plot(Plot(lines=[line], restarts=restarts, from_zero=True, until=last_step(facts))),
+        drawn=Plot(lines=[line], restarts=restarts, from_zero=True, until=last_step(facts)),
     )
 
 
@@ -202,9 +216,10 @@ def _norm(facts: Facts, steps: Steps, restarts: list[float]) -> Figure | None:
     at = int(np.nanargmax(np.where(np.isfinite(norms), norms, np.nan)))
     line = Line(x=steps.step, y=norms, label="norm", style="s5")
     return Figure(
+        key="norm",
         title=both("report/plot-norm"),
         note=both("report/note-norm", peak=_figure(norms[at]), step=int(steps.step[at])),
-        svg=draw_plot(Plot(lines=[line], is_log=True, restarts=restarts, until=last_step(facts))),
+        drawn=Plot(lines=[line], is_log=True, restarts=restarts, until=last_step(facts)),
     )
 
 

@@ -39,6 +39,10 @@ class Line:
     """Class of the stroke: `s0` .. `s7`, with `faint` or `dots` beside it."""
     is_read: bool = True
     """Shown in the read-out."""
+    raw: Floats | None = None
+    """What a smoothed curve was made from: a page with scripts smooths it as its reader asks."""
+    index: int | None = None
+    """Rank or GPU, where the label is a message that names one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +52,11 @@ class Plot:
     lines: Sequence[Line]
     label: Label = plain_tick
     """Text of a value."""
+    unit: str = ""
+    """What stands behind a value."""
     is_log: bool = False
+    can_log: bool = False
+    """A reader may ask for a logarithmic axis."""
     from_zero: bool = False
     level: tuple[float, str] | None = None
     """A dashed line across, with its name: a baseline."""
@@ -181,12 +189,31 @@ class Layer:
 
     values: Floats
     style: str
+    label: str
+    """A message code."""
 
 
-def draw_stack(x: Floats, layers: Sequence[Layer], label: Label, restarts: Sequence[float] = ()) -> Markup:
-    """Return layers on top of each other; each stretch shows its mean, the top is cut where one stall would rule."""
-    bins = [np.nan_to_num(bin_means(layer.values, _BINS)) for layer in layers]
-    steps = bin_means(x, _BINS)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """Layers on top of each other."""
+
+    x: Floats
+    layers: Sequence[Layer]
+    label: Label
+    unit: str
+    restarts: Sequence[float] = field(default_factory=tuple)
+    axis: str = "report/axis-step"
+    at: Label | None = None
+
+    def binned(self) -> tuple[Floats, list[Floats]]:
+        """Return the means of a few hundred stretches."""
+        return bin_means(self.x, _BINS), [np.nan_to_num(bin_means(layer.values, _BINS)) for layer in self.layers]
+
+
+def draw_stack(stack: Stack) -> Markup:
+    """Return the layers; each stretch shows its mean, the top is cut where one stall would rule."""
+    x, layers, restarts = stack.x, stack.layers, stack.restarts
+    steps, bins = stack.binned()
     totals = np.sum(bins, axis=0)
     high = max(float(np.percentile(totals, 98)) * 1.25, 1e-9)
     xs = Scale(0.0, float(x[-1]), _LEFT, NARROW - _RIGHT)
@@ -199,7 +226,8 @@ def draw_stack(x: Floats, layers: Sequence[Layer], label: Label, restarts: Seque
         back = [f"{xs.at(a):.1f} {ys.at(min(b, ys.high)):.1f}" for a, b in zip(steps[::-1], floor[::-1], strict=True)]
         parts.append(Markup('<path class="fill {}" d="M{}L{}Z"/>').format(layer.style, "L".join(edge), "L".join(back)))
         floor = top
-    plot = Plot(lines=[Line(x=steps, y=totals, label="", style="none")], label=label)
+    total = Line(x=steps, y=totals, label="", style="none")
+    plot = Plot(lines=[total], label=stack.label, axis=stack.axis, at=stack.at)
     return _frame([*parts, _grid(xs, ys, plot), _restarts(xs, restarts), _read_outs(plot, xs, ys)], NARROW)
 
 

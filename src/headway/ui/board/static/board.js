@@ -37,6 +37,7 @@
         part.replaceWith(node);
         node.querySelectorAll(".scroll").forEach((one, at) => { one.scrollLeft = places[at] || 0; });
       });
+      document.dispatchEvent(new Event("board:replaced"));
     } catch { /* the server is gone for now; the stream reconnects by itself */ } finally {
       isBusy = false;
     }
