@@ -28,7 +28,7 @@ def new(context: click.Context, recipe: str | None, folder: Path | None, name: s
     if name is None:
         assert recipe is not None and folder is not None
         paths = list(plan_project(recipe, folder)) if dry_run else make_project(recipe, folder)
-        done = say("cli/new-made", folder=folder, recipe=recipe)
+        done = say("cli/new-made", folder=folder, recipe=recipe, path=shlex.quote(str(folder)))
     elif folder is not None:
         raise refuse_words(context, [str(folder)])
     else:

@@ -18,13 +18,14 @@ from headway.guide.checkpoints import (
     read_note,
 )
 from headway.guide.command import RUNS, Training, is_stopped, level_of, newest_run, show_best, train, with_log
-from headway.guide.flags import FULL_SIZE, Asked, read_flags, settings_of
+from headway.guide.flags import FULL_SIZE, Asked, read_flags, read_seconds, settings_of
 from headway.guide.follow import Listener, Step, follow, headway
 from headway.guide.help import run_command
 from headway.guide.launched import lead_or_follow
 from headway.guide.lines import Shape, Story, Voice
 from headway.guide.log import GuideLog, write
 from headway.guide.monitor import monitor
+from headway.guide.numbers import judge
 from headway.guide.project import make_project, plan_project
 from headway.guide.resources import check_devices, check_port
 from headway.guide.rollcall import call_roll, is_by_hand
@@ -75,6 +76,7 @@ __all__ = [
     "inspect_machine",
     "is_by_hand",
     "is_stopped",
+    "judge",
     "keep_earlier",
     "lead_or_follow",
     "level_of",
@@ -90,6 +92,7 @@ __all__ = [
     "read_manifest",
     "read_mindspore",
     "read_note",
+    "read_seconds",
     "run_command",
     "run_state",
     "settings_of",

@@ -13,6 +13,7 @@ import json
 import os
 import queue
 import threading
+import time
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ NOTE = "archive/headway.json"
 _RECORD = "guide.json"
 _SHOWN = 8
 """Names listed when one is not found."""
+_FORGOTTEN_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,10 +103,12 @@ class NamedCheckpoints:
         *,
         writer: Writer,
         write: Callable[[str], None],
+        warn: Callable[[str], None] | None = None,
         best: str | None = None,
         tell: Callable[[Path, Made], str | None] = lambda path, made: say("guide/saved", path=path, step=made.step),
     ) -> None:
         self.folder, self._writer, self._write, self._best, self._tell = folder, writer, write, best, tell
+        self._warn = warn or write
         self._wanted: queue.SimpleQueue[tuple[Path, str, Made] | None] = queue.SimpleQueue()
         self._is_told = False
         self.last: Path | None = None
@@ -141,7 +145,7 @@ class NamedCheckpoints:
                 # The run's own checkpoint is safe; only its copy under the guide's name is not there.
                 why = f"{error.text()} [{error.code}]" if isinstance(error, HeadwayError) else str(error)
                 if checkpoint.exists():  # else a newer one has taken its place, and its own file follows
-                    self._write(say("guide/not-copied", name=name, why=why))
+                    self._warn(say("guide/not-copied", name=name, why=why, checkpoint=checkpoint))
                 continue
             if self.last is None or name != self._best:
                 self.last = out
@@ -209,6 +213,7 @@ def keep_earlier(folder: Path, *, out: Path, best: str | None, since: Source | N
         since: the run that is continued, and its step: its files up to there stay, they belong to the next run too.
     """
     lines = []
+    _drop_unfinished(folder)
     for run in list_runs(out):
         if is_supervised(run):
             continue  # somebody else's, at work at this moment
@@ -224,6 +229,14 @@ def keep_earlier(folder: Path, *, out: Path, best: str | None, since: Source | N
         code, facts = "guide/best-kept", {"run": there.run.name, "best": measure_text(there.note)}
         lines.append(say(code, path=there.path, **facts))
     return lines
+
+
+def _drop_unfinished(folder: Path) -> None:
+    """Remove what a writer that was killed has left; one that is at work has touched its files lately."""
+    for path in (*folder.glob(".export-*"), *folder.glob(".new-*")):
+        files = [path, *path.rglob("*")]
+        if all(time.time() - file.stat().st_mtime > _FORGOTTEN_S for file in files):
+            _remove(path)
 
 
 def held_in(folder: Path, run: RunDir) -> list[Held]:
@@ -313,15 +326,23 @@ def _move(path: Path, run: RunDir | None, folder: Path) -> Path:
     place = folder / (run.name if run is not None else "earlier")
     place.mkdir(parents=True, exist_ok=True)
     target = next(name for name in free_names(place / path.name) if not name.exists())
-    note = path.with_suffix(".json")
     path.rename(target)
-    if note.is_file() and path.suffix and note != path:
-        note.rename(target.with_suffix(".json"))
+    note = note_beside(path)
+    if note is not None and note.is_file():
+        note.rename(note_beside(target) or target)
     told = read_record(run.root / _RECORD).get("files", {}).get(path.name) if run is not None else None
     if run is not None and told is not None:
         # Else the run would take the next run's file of that name for its own.
         _record(run, folder, {path.name: None, str(target.relative_to(folder)): told})
     return target
+
+
+def note_beside(path: Path) -> Path | None:
+    """Return the name of a file's note: `best_model.json` of `best_model.pth`, `meta_0200.json` of `model_0200.pt`."""
+    if not path.suffix:
+        return None
+    is_numbered = path.stem.startswith("model_")
+    return path.with_name(f"{path.stem.replace('model_', 'meta_', 1) if is_numbered else path.stem}.json")
 
 
 def _remove(path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from headway.config import load_config
 from headway.errors import HeadwayError, UsageError
 from headway.guide.checkpoints import NamedCheckpoints, Source, Writer, find_source, keep_earlier
-from headway.guide.follow import follow, headway
+from headway.guide.follow import finishing, follow, headway
 from headway.guide.lines import Story, Voice
 from headway.guide.log import GuideLog, Level
 from headway.guide.size import Choice, changed_words
@@ -60,14 +60,20 @@ def train(log: GuideLog, training: Training) -> tuple[int, RunDir | None]:
             log.write(line)
     voice = training.voice
     files = NamedCheckpoints(
-        training.folder, writer=training.writer, write=log.write, best=voice.best, tell=voice.saved
+        training.folder,
+        writer=training.writer,
+        write=log.write,
+        warn=lambda line: log.write(line, "WARN"),
+        best=voice.best,
+        tell=voice.saved,
     )
     story = Story(voice, files, log.write)
     code = 1
-    try:
-        code, run = follow(words, log, story.listener(), out=training.out)
-    finally:
-        story.close(is_done=code == 0)
+    with finishing(lambda: log.write(say("guide/finishing", folder=f"{training.folder}/"), "WARN")):
+        try:
+            code, run = follow(words, log, story.listener(), out=training.out)
+        finally:
+            story.close(is_done=code == 0)
     if is_stopped(code):
         if run is not None and files.last is not None:
             log.write(say("guide/stopped", command=training.proceed.format(file=files.last)), "WARN")

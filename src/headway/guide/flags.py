@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,6 +75,17 @@ def read_flags(
         else:
             raise UsageError("guide/odd-flag", flag=word, known=", ".join(f"--{one}" for one in known))
     return Asked(flags=flags, words=tuple(words), is_full_wanted=FULL_SIZE in argv)
+
+
+def read_seconds(flag: str, text: str) -> float:
+    """Return a time of a flag in seconds, which must be above zero."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise UsageError("guide/odd-seconds", flag=flag, value=text)
+    return seconds
 
 
 def _take_value(waiting: list[str]) -> str:

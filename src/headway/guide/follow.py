@@ -7,13 +7,15 @@ cannot end it before the last file is there, and ends with this process in any c
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,6 +26,7 @@ from headway.process import die_with_parent
 from headway.telemetry import Event, RunDir, follow_events, list_runs, read_metrics
 
 _LOOK_S = 0.2
+_WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +64,8 @@ def follow(words: Sequence[str], log: GuideLog, listener: Listener, *, out: Path
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         cwd=os.getcwd(),
+        # Its output is no terminal; tables are as wide as ours, and not narrower than their own words.
+        env={**os.environ, "COLUMNS": str(max(_WIDTH, shutil.get_terminal_size().columns))},
         # A launcher that loses patience kills this process; the run then saves and stops, and is nobody's orphan.
         preexec_fn=partial(die_with_parent, os.getpid(), signal.SIGTERM),
     )
@@ -79,6 +84,22 @@ def follow(words: Sequence[str], log: GuideLog, listener: Listener, *, out: Path
     fresh = [run for run in list_runs(out) if run.root not in before]
     # Ended by a signal before it could answer it: as a shell tells it.
     return code if code >= 0 else 128 - code, known or (fresh[-1] if fresh else None)
+
+
+@contextlib.contextmanager
+def finishing(tell: Callable[[], None]) -> Iterator[None]:
+    """Write the last files although somebody presses Ctrl-C once the run is over; a second time ends at once."""
+
+    def handler(signum: int, _: object) -> None:
+        signal.signal(signum, signal.SIG_DFL)
+        tell()
+
+    kept = [(signum, signal.signal(signum, handler)) for signum in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        yield
+    finally:
+        for signum, before in kept:
+            signal.signal(signum, before)
 
 
 def _pass_on(child: subprocess.Popen[bytes]) -> Callable[[int, object], None]:

@@ -8,7 +8,11 @@ from collections.abc import Sequence
 
 from headway.guide.flags import FULL_SIZE, HELP
 from headway.guide.log import write
+from headway.guide.place import enter_project
 from headway.messages import say
+
+_TAKES_NONE = ("monitor_training",)
+"""Entries that take no setting of a config and have no size."""
 
 
 def run_command(recipe: str, entry: str, argv: Sequence[str]) -> int:
@@ -17,7 +21,7 @@ def run_command(recipe: str, entry: str, argv: Sequence[str]) -> int:
     if any(word in HELP for word in argv):
         if os.environ.get("LOCAL_RANK", "0") == "0":
             write(say(commands.HELP[entry]))
-            write(say("guide/help-tail", flag=FULL_SIZE))
+            write(say("guide/help-end" if entry in _TAKES_NONE else "guide/help-tail", flag=FULL_SIZE))
         return 0
-    code: int = commands.main(entry, list(argv))
+    code: int = commands.main(entry, enter_project(argv))
     return code

@@ -21,7 +21,7 @@ class GuideLog:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
         self._file: TextIO = path.open(mode, encoding="utf-8")
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal's handler may write while this thread does
         self._is_levelled = is_levelled
         self.last: list[str] = []
         """The newest lines, for whoever has to say what went wrong."""
@@ -39,7 +39,7 @@ class GuideLog:
         """Write one line; in a log of levels it gets its own and the time, unless it has them."""
         with self._lock:
             for one in line.split("\n"):
-                self._write(self._with_level(one, level) if self._is_levelled else one)
+                self._write(self._with_level(one.rstrip(), level) if self._is_levelled else one.rstrip())
 
     def _write(self, line: str) -> None:
         self.last = [*self.last[-199:], line]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import psutil
 
+from headway.errors import UsageError
 from headway.guide.follow import headway
 from headway.guide.log import write
 from headway.machine import inspect_machine
@@ -20,14 +21,20 @@ from headway.units import size
 _LOG_LINES = 5
 
 
-def monitor(out: Path, *, log: Path | None, interval_s: float, is_once: bool) -> int:
-    """Show the newest run and the machine again and again, or once."""
+def monitor(out: Path, *, find_log: Callable[[], Path | None], interval_s: float, is_once: bool) -> int:
+    """Show the newest run and the machine again and again, or once; a run that is still to come is waited for."""
     seen: dict[int, psutil.Process] = {}
     while True:
-        code = subprocess.call(headway("watch", "--once", "--out", str(out)))
-        runs = list_runs(out)
+        runs, code = list_runs(out), 0
+        if runs:
+            code = subprocess.call(headway("watch", "--once", "--out", str(out)))
+        elif is_once:
+            raise UsageError("guide/nothing-to-watch", folder=Path.cwd())
+        else:
+            write(say("guide/nothing-to-watch", folder=Path.cwd()))
         for line in (*machine_lines(runs[0] if runs else None, seen), *_warning_lines(runs[:1])):
             write(line)
+        log = find_log()
         if log is not None:
             write(say("guide/monitor-log", path=log))
             for line in log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LOG_LINES:]:

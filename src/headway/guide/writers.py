@@ -115,6 +115,7 @@ class StepWriter:
     def write(self, checkpoint: Path, out: Path, made: Made) -> None:
         """Write the pair."""
         if not out.exists():
+            out.with_name(f"meta_{made.step:06d}.json").unlink(missing_ok=True)  # of a writer that was killed between
             export_pt(checkpoint, out.parent, measures=made.measures)
 
     def close(self) -> None:

@@ -43,7 +43,8 @@ class OwnEngine:
         return RankOrder(call=rank_call(self._run, seat), env=env)
 
     def lines(self, rank: int, lines: list[bytes]) -> None:
-        """Lines tell nothing that the heartbeat does not."""
+        """Lines tell nothing that the heartbeat does not, once there are steps."""
+        self._stall.hear(time.monotonic_ns())
 
     def beats(self, attempt: Attempt) -> list[Beat | None]:
         """Return every rank's heartbeat."""

@@ -68,7 +68,11 @@ class StallWatch:
         self._step_s: deque[float] = deque(maxlen=_WINDOW)
         self._last = (0, 0)
         self._told_at = 0
-        self._looked_ns = self._awake_ns = 0
+        self._looked_ns = self._awake_ns = self._heard_ns = 0
+
+    def hear(self, now_ns: int) -> None:
+        """Note that a rank has printed something: before its first step that is all it can be known by."""
+        self._heard_ns = now_ns
 
     def look(self, beats: list[Beat | None], now_ns: int) -> float | None:
         """Return the seconds of silence when they are worth a warning, once a silence."""
@@ -85,7 +89,7 @@ class StallWatch:
         if now_ns - self._looked_ns > _ASLEEP_NS:
             self._awake_ns = now_ns
         self._looked_ns = now_ns
-        quiet_s = (now_ns - max(moved, self._awake_ns)) / 1e9
+        quiet_s = (now_ns - max(moved, self._awake_ns, self._heard_ns if step == 0 else 0)) / 1e9
         usual_s = statistics.median(self._step_s) if self._step_s else 0.0
         if quiet_s <= max(_QUIET_S, _QUIET_STEPS * usual_s) or self._told_at == moved:
             return None

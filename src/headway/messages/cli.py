@@ -256,8 +256,10 @@ Example:
         zh="{folder} 已就绪；测试并训练：\npytest {path}\nheadway train {path}",
     ),
     "cli/new-made": Text(
-        en="{folder} is ready: the commands of the {recipe} guide work there",
-        zh="{folder} 已就绪：{recipe} 指南里的命令可以在其中原样运行",
+        en="{folder} is ready: the commands of the {recipe} guide work there; its README.md explains them:\n"
+        "cd {path}\ncat README.md",
+        zh="{folder} 已就绪：{recipe} 指南里的命令可以在其中原样运行，说明见其中的 README.md：\n"
+        "cd {path}\ncat README.md",
     ),
     "cli/line-adopt": Text(en="read an old launch line, script or guide", zh="读懂旧的启动命令、脚本或指南"),
     "cli/line-completion": Text(en="shell completion for bash, zsh, fish", zh="bash、zsh、fish 的命令补全"),

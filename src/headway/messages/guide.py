@@ -104,6 +104,12 @@ TEXTS: dict[str, Text] = {
         en_hint="add --help to see what the script takes",
         zh_hint="加 --help 查看脚本的用法",
     ),
+    "guide/odd-seconds": Text(
+        en="{flag}={value} is not a number of seconds above 0",
+        zh="{flag}={value} 不是大于 0 的秒数",
+        en_hint="write it as a number: {flag}=3",
+        zh_hint="写成数字：{flag}=3",
+    ),
     "guide/no-value": Text(
         en="{flag} has no value",
         zh="{flag} 缺少取值",
@@ -152,7 +158,29 @@ TEXTS: dict[str, Text] = {
         zh_hint=("去掉 --resume 开始新的训练，或列出已有的训练：\n  headway runs --out {out}"),
     ),
     "guide/saved": Text(en="checkpoint saved: {path} (step {step})", zh="检查点已保存：{path}（第 {step} 步）"),
-    "guide/not-copied": Text(en="{name} was not written: {why:said}", zh="未能写出 {name}：{why:said}"),
+    "guide/not-copied": Text(
+        en="{name} was not written: {why:said}; the run's own checkpoint is intact: {checkpoint}",
+        zh="未能写出 {name}：{why:said}；训练目录中的检查点完好：{checkpoint}",
+    ),
+    "guide/finishing": Text(
+        en="training has ended; the last files are still being written to {folder} (Ctrl-C again ends at once)",
+        zh="训练已结束，正在向 {folder} 写出最后的文件（再按一次 Ctrl-C 立即退出）",
+    ),
+    "guide/elsewhere": Text(
+        en="working in the project folder {folder}: logs and results are there",
+        zh="在项目目录 {folder} 中运行，日志和结果也在该目录中",
+    ),
+    "guide/help-end": Text(
+        en="  --help         show this text; nothing is started\n"
+        "README.md in this folder explains what each script does and where the results are",
+        zh="  --help         显示本说明，不启动任何程序\n各脚本的作用和结果位置见本目录的 README.md",
+    ),
+    "guide/nothing-to-watch": Text(
+        en="no training has been started in {folder} yet",
+        zh="{folder} 中还没有启动过训练",
+        en_hint="start one in another terminal; without --once the monitor waits for it",
+        zh_hint="先在另一个终端启动训练；不加 --once 时，监控会一直等到训练启动",
+    ),
     "guide/help-tail": Text(
         en="  key=value      any setting of the config, for this command only\n"
         "  {flag}    train the guide's full size even without a GPU\n"

@@ -64,7 +64,8 @@ def _shape_at(samples: int, schedule: LrSchedule) -> float:
         return schedule.gamma ** bisect_right(schedule.milestones, samples)
     if schedule.shape == "cosine":
         span = total - schedule.warmup_samples
-        done = (samples - schedule.warmup_samples) / span if span > 0 else 1.0
+        # A warm-up as long as the run or longer leaves nothing to fall over: the rate rises to the last step.
+        done = (samples - schedule.warmup_samples) / span if span > 0 else 0.0
         left = 0.5 + 0.5 * math.cos(math.pi * min(1.0, max(0.0, done)))
     else:
         fall = schedule.decay * total

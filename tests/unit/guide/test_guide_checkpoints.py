@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 import zipfile
 
 import pytest
 
+from fakes.disks import make_checkpoint
 from headway.config import dump_yaml, load_config
 from headway.errors import UsageError
-from headway.guide import Made, NamedCheckpoints, best_of, find_source, held_below, keep_earlier, read_note
+from headway.guide import (
+    Made,
+    NamedCheckpoints,
+    StepWriter,
+    best_of,
+    find_source,
+    held_below,
+    keep_earlier,
+    read_note,
+)
 from headway.guide.checkpoints import NOTE
 from headway.task import find_recipe
 from headway.telemetry import RunDir
@@ -176,3 +188,28 @@ def test_a_project_that_was_moved_keeps_its_way_back(project):
     (project / "old").rename(project / "new")
     source = find_source(project / "new" / "checkpoints" / "checkpoint_epoch_10.pth", project / "new" / "runs")
     assert source.step == 10
+
+
+def test_a_second_run_of_as_many_steps_writes_its_own_pair_and_keeps_the_first(project):
+    checkpoint = make_checkpoint(project / "shelf", 4)
+    place, runs = project / "base_checkpoints", [make_run(project, f"2026010{day}-000000_a_0000") for day in (1, 2)]
+    for run in runs:
+        said = keep_earlier(place, out=project / "runs", best=None)
+        shelf = NamedCheckpoints(place, writer=StepWriter(), write=said.append)
+        made = Made(run=run, step=4, epoch=0, measures={"bpb": 0.3})
+        shelf.add(checkpoint, "model_000004.pt", made)
+        shelf.close()
+        assert sorted(path.name for path in place.glob("*.*")) == ["meta_000004.json", "model_000004.pt"], said
+    kept = place / runs[0].name
+    assert sorted(path.name for path in kept.iterdir()) == ["meta_000004.json", "model_000004.pt"]
+
+
+def test_what_a_killed_writer_left_is_removed_and_what_one_is_writing_is_not(project):
+    for name, age_s in ((".export-old", 4000), (".export-new", 10)):
+        file = project / "checkpoints" / name / "weights.safetensors"
+        file.parent.mkdir(parents=True)
+        file.write_bytes(b"x")
+        for path in (file, file.parent):
+            os.utime(path, (time.time() - age_s,) * 2)
+    keep_earlier(project / "checkpoints", out=project / "runs", best=None)
+    assert [path.name for path in (project / "checkpoints").iterdir()] == [".export-new"]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import signal
+import subprocess
+import sys
 
 from headway.guide import GuideLog
 from headway.guide import log as module
@@ -32,3 +35,20 @@ def test_every_line_of_a_log_of_levels_has_one_and_the_time(tmp_path):
     stamp = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
     assert [bool(re.fullmatch(rf"\[INFO\] {stamp} (two|lines)", line)) for line in lines[:2]] == [True, True]
     assert re.fullmatch(rf"\[SUCCESS\] {stamp} over", lines[2])
+
+
+def test_ctrl_c_while_the_last_files_are_written_is_told_and_only_a_second_one_ends(tmp_path):
+    script = """
+import os, signal, sys
+from headway.guide.follow import finishing
+with finishing(lambda: print("writing", flush=True)):
+    os.kill(os.getpid(), signal.SIGINT)
+    print("written", flush=True)
+    if len(sys.argv) > 1:
+        os.kill(os.getpid(), signal.SIGINT)
+print("done", flush=True)
+"""
+    once = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (once.returncode, once.stdout.split()) == (0, ["writing", "written", "done"])
+    twice = subprocess.run([sys.executable, "-c", script, "2"], capture_output=True, text=True, check=False)
+    assert (twice.returncode, twice.stdout.split(), twice.stderr) == (-signal.SIGINT, ["writing", "written"], "")

@@ -339,3 +339,12 @@ def test_preemptions_have_a_budget_of_their_own_and_a_short_wait():
     assert all(budget.spend(0, None, is_preempted=True) for _ in range(20)) and budget.wait_s() == 2.0
     assert not budget.spend(0, None, is_preempted=True)
     assert not RestartBudget(0, None, is_total=True).spend(0, None, is_preempted=True)
+
+
+def test_ranks_that_print_before_their_first_step_are_not_called_quiet():
+    watch = StallWatch()
+    for second in range(1, 300):
+        if second % 50 == 0:
+            watch.hear(int(second * 1e9))
+        assert watch.look([beat(0, 1.0)], int(second * 1e9)) is None
+    assert any(watch.look([beat(0, 1.0)], int(second * 1e9)) for second in range(300, 320))

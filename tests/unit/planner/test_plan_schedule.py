@@ -94,3 +94,9 @@ def test_the_curve_is_drawn_as_it_runs():
     drawn = draw_curve(schedule(shape="linear", decay=0.5))
     assert drawn[:8] == "█" * 8
     assert drawn[-1] == "▁"
+
+
+@pytest.mark.parametrize("shape", ["cosine", "linear", "constant"])
+def test_a_warm_up_longer_than_the_run_rises_to_the_last_step_and_is_not_zero(shape):
+    rates = curve(schedule(shape=shape, warmup_samples=4000, decay=0.0))
+    assert rates[:2] == pytest.approx([0.0025, 0.005]) and rates[-1] == pytest.approx(0.25)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from headway.errors import UsageError
 from headway.guide import GuideLog, level_of, make_project, read_flags
 from headway.recipes.nanochat import guide as commands
 from headway.recipes.nanochat.guide import CONFIG, choose
@@ -50,7 +51,7 @@ def test_a_config_with_a_warning_is_not_called_fine(project, monkeypatch, capsys
     for warnings, is_fine in (([], True), ([tight], False)):
         told = json.dumps({**plan, "warnings": warnings})
         done = subprocess.CompletedProcess([], 0, stdout=told, stderr="")
-        monkeypatch.setattr(commands.subprocess, "run", lambda *_, done=done, **__: done)
+        monkeypatch.setattr("headway.guide.numbers.subprocess.run", lambda *_, done=done, **__: done)
         log = GuideLog(project / "log", is_levelled=True)
         assert commands._check_config(log, read_flags([], ()), Path(CONFIG)) == 0
         log.close()
@@ -60,3 +61,31 @@ def test_a_config_with_a_warning_is_not_called_fine(project, monkeypatch, capsys
 
 def test_a_stop_on_purpose_is_a_warning_and_no_error():
     assert [level_of(code) for code in (0, 130, 143, 1, 93)] == ["SUCCESS", "WARN", "WARN", "ERROR", "ERROR"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "code"),
+    [
+        (["--intervall=3"], "guide/odd-flag"),
+        (["--interval=soon"], "guide/odd-seconds"),
+        (["--interval", "0"], "guide/odd-seconds"),
+        (["--once"], "guide/nothing-to-watch"),
+    ],
+)
+def test_what_the_monitor_cannot_do_is_refused_in_words(project, argv, code):
+    with pytest.raises(UsageError) as refused:
+        commands.monitor(argv)
+    assert refused.value.code == code
+
+
+def test_the_monitor_shows_the_named_log_or_the_newest_at_every_look(project, monkeypatch, capsys):
+    seen = []
+    monkeypatch.setattr("headway.guide.monitor", lambda *_, **asked: seen.append(asked) or 0)
+    (project / "logs").mkdir()
+    assert commands.monitor(["--interval", "3", "--log", "logs/train_dual_gpu_20241021_160000.log"]) == 0
+    assert "logs/train_dual_gpu_20241021_160000.log" in capsys.readouterr().err
+    find_log = seen[0]["find_log"]
+    assert (seen[0]["interval_s"], find_log()) == (3.0, None)
+    for name in ("train_dual_gpu_20261118_200000.log", "train_dual_gpu_20261118_210000.log"):
+        (project / "logs" / name).touch()
+        assert find_log().name == name

@@ -13,6 +13,7 @@ import hashlib
 import json
 import shutil
 import sys
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -32,8 +33,8 @@ from headway.units import count
 FORMAT = 1
 NAMES = ("tokens", "points", "pose")
 _CHUNK = 64
-_TIMES_TOLD = 10
-"""How often progress is told."""
+_TELL_S = 10.0
+"""Between two lines of progress of one process."""
 
 Look = Callable[[Ids], Tensor]
 """Returns the pictures of frames, as bytes (B, S, H, W, 3)."""
@@ -95,9 +96,14 @@ def _fill(work: Path, frames: int, encode: Callable[[Ids], dict[str, np.ndarray]
     """Take every chunk that nobody has; then wait for those that others held, and take what they left."""
     chunks = -(-frames // _CHUNK)
     maps = {name: open_memmap(work / f"{name}.npy", mode="r+") for name in NAMES}
+    told = time.monotonic()
     try:
         for number in (*range(chunks), *range(chunks, 2 * chunks)):
-            _fill_chunk(work, number % chunks, frames, encode, maps, is_patient=number >= chunks)
+            done = _fill_chunk(work, number % chunks, frames, encode, maps, is_patient=number >= chunks)
+            if done and time.monotonic() - told > _TELL_S:
+                told = time.monotonic()
+                sys.stdout.write(say("atlas/encoding", done=count(done), frames=count(frames)) + "\n")
+                sys.stdout.flush()
     except FileNotFoundError:
         # Another process has found everything there and given the folder its name.
         if not work.with_suffix("").is_dir():
@@ -112,17 +118,15 @@ def _fill_chunk(
     maps: dict[str, np.memmap],
     *,
     is_patient: bool,
-) -> None:
+) -> int:
+    """Return how many frames there are up to this chunk; 0 where somebody else has it."""
     mark = work / f"chunk-{number:06d}"
     with lock(mark.with_suffix(".lock"), is_patient=is_patient) as is_mine:
         if not is_mine or mark.exists():
-            return
+            return 0
         ids = np.arange(number * _CHUNK, min(frames, (number + 1) * _CHUNK), dtype=np.int64)
         for name, rows in encode(ids).items():
             maps[name][ids] = rows
             maps[name].flush()
         mark.touch()
-    every = max(1, -(-frames // _CHUNK) // _TIMES_TOLD)
-    if number % every == every - 1:
-        sys.stdout.write(say("atlas/encoding", done=count(int(ids[-1]) + 1), frames=count(frames)) + "\n")
-        sys.stdout.flush()
+    return int(ids[-1]) + 1

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from headway import guide
-from headway.errors import HeadwayError, UsageError
+from headway.errors import UsageError
 from headway.messages import say
 
 CONFIG = "configs/dual_gpu/balanced.py"
+LOGS = Path("logs")
 _OF_SIZE = ("task.depth", "task.max_seq_len", "task.aspect", "task.vocab_size")
 HELP = {
     "train_dual_gpu": "nanochat/help-train-dual-gpu",
@@ -30,7 +28,7 @@ def main(entry: str, argv: Sequence[str]) -> int:
         return monitor(argv)
     asked = guide.read_flags(argv, ("config", "resume"), takes_settings=True, takes_first="config")
     config = asked.config(CONFIG)
-    log = guide.GuideLog.of_now(Path("logs"), "train_dual_gpu", is_levelled=True)
+    log = guide.GuideLog.of_now(LOGS, "train_dual_gpu", is_levelled=True)
     return guide.with_log(ADVICE, log, lambda log: train(log, asked, config))
 
 
@@ -110,21 +108,12 @@ def voice(choice: guide.Choice) -> guide.Voice:
 def _check_config(log: guide.GuideLog, asked: guide.Asked, config: Path) -> int:
     """Judge the guide's numbers on two cards: the guide's own where there are none here."""
     cards = [] if guide.has_gpu() else ["--on", "2x5090"]
-    line = guide.headway("plan", str(config), *asked.words, *cards, "--json")
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.stderr.write(done.stderr)
-        facts: dict[str, object] = {}
-        with contextlib.suppress(HeadwayError):  # a config that cannot be read has no numbers to show
-            facts = guide.facts_of(guide.load(config, ["recipe=nanochat", *asked.words]).config)
-        guide.write_trouble(log, ADVICE, guide.find_trouble(done.stderr.splitlines(), None), facts)
-        return done.returncode
-    plan = json.loads(done.stdout)
+    code, plan = guide.judge(log, ADVICE, str(config), ["recipe=nanochat", *asked.words], *cards)
+    if code:
+        return code
     each, length, turns = plan["micro_batch"], plan["tokens_per_sample"], plan["accumulation"]
     facts = {"each": each, "length": length, "ranks": plan["world_size"], "turns": turns}
     log.write(say("nanochat/guide-divides", total=f"{plan['batch_samples'] * length:,}", **facts))
-    for warning in plan["warnings"]:
-        log.write(say(warning["code"], **warning["facts"]) + f" [{warning['code']}]", "WARN")
     if not plan["warnings"]:
         log.write(say("nanochat/guide-config-fine"), "SUCCESS")
     return 0
@@ -132,18 +121,19 @@ def _check_config(log: guide.GuideLog, asked: guide.Asked, config: Path) -> int:
 
 def monitor(argv: Sequence[str]) -> int:
     """Show the newest run, the machine and the end of a log again and again; `--once` shows them once."""
-    options = dict(word.lstrip("-").partition("=")[::2] for word in argv)
-    log = Path(options["log"]) if options.get("log") else None
-    if log is not None and not log.is_file():
-        log = _newest_log(log)
-    interval_s = float(options.get("interval") or 5)
-    return guide.monitor(guide.RUNS, log=log, interval_s=interval_s, is_once="once" in options)
+    asked = guide.read_flags([word for word in argv if word != "--once"], ("interval", "log"))
+    if asked.words:
+        raise UsageError("guide/odd-word", word=asked.words[0])
+    interval_s = guide.read_seconds("--interval", asked.flags.get("interval", "5"))
+    named = Path(asked.flags["log"]) if "log" in asked.flags else None
+    folder = named.parent if named is not None else LOGS
+    if named is not None and not named.is_file():
+        # The guide's own example has its author's date in it.
+        sys.stderr.write(say("nanochat/guide-other-log", path=named) + "\n")
 
+    def find_log() -> Path | None:
+        if named is not None and named.is_file():
+            return named
+        return max(folder.glob("*.log"), default=None)
 
-def _newest_log(named: Path) -> Path:
-    """Return the newest log instead of one that is not there: the guide's own example has its author's date in it."""
-    logs = sorted(named.parent.glob("*.log"))
-    if not logs:
-        raise UsageError("nanochat/guide-no-log", path=named)
-    sys.stderr.write(say("nanochat/guide-other-log", path=named, other=logs[-1]) + "\n")
-    return logs[-1]
+    return guide.monitor(guide.RUNS, find_log=find_log, interval_s=interval_s, is_once="--once" in argv)

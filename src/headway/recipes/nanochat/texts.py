@@ -20,14 +20,9 @@ TEXTS: dict[str, Text] = {
         en="config checked, the batch sizes divide evenly", zh="配置检查通过，批大小可以整除"
     ),
     "nanochat/guide-end": Text(en="training ended with exit code {code}", zh="训练结束，退出码 {code}"),
-    "nanochat/guide-no-log": Text(
-        en="there is no log {path}, and no other log in its folder",
-        zh="没有日志 {path}，同一目录下也没有其他日志",
-        en_hint=("start a training first:\n  ./train_dual_gpu.sh configs/dual_gpu/conservative.py"),
-        zh_hint=("先启动训练：\n  ./train_dual_gpu.sh configs/dual_gpu/conservative.py"),
-    ),
     "nanochat/guide-other-log": Text(
-        en="there is no log {path}; showing the newest one: {other}", zh="没有日志 {path}；显示最新的：{other}"
+        en="there is no log {path}; showing the newest one in its folder",
+        zh="没有日志 {path}；显示同一目录下最新的日志",
     ),
     "nanochat/heads": Text(
         en="at depth {depth}, a width of {width} cannot be divided into {heads} heads of even width",

@@ -73,7 +73,7 @@ def _train(argv: Sequence[str], ranks: int | None, precision: str | None) -> int
             **_resumed(flags.get("resume_from_checkpoint"), folder),
         )
         is_new = training.resume is None and training.continued is None
-        code = _judge(choice, launched) if not is_full and is_new else 0
+        code = _judge(log, choice, launched) if not is_full and is_new else 0
         if code:
             return code
         code, _ = guide.train(log, training)
@@ -122,12 +122,15 @@ def _devices(ranks: int) -> str:
     return f"parallel.gpus={ranks}" if guide.has_gpu() else f"parallel.cpus={ranks}"
 
 
-def _judge(choice: guide.Choice, launched: int) -> int:
+def _judge(log: guide.GuideLog, choice: guide.Choice, launched: int) -> int:
     """Judge the guide's numbers on the guide's own cards, even where a smaller model is trained."""
+    log.write(say("rdt/guide-judges", cards=f"{launched} × RTX 4090"))
     words = [word for word in choice.full_words if not word.startswith("parallel.cpus=")]
-    return subprocess.call(
-        guide.headway("plan", "--no-trace", choice.source, *words, "--on", f"{launched}x4090"), stdout=2
-    )
+    code, plan = guide.judge(log, ADVICE, choice.source, words, "--no-trace", "--on", f"{launched}x4090")
+    if not code:
+        facts = {"each": plan["micro_batch"], "ranks": plan["world_size"], "turns": plan["accumulation"]}
+        log.write(say("rdt/guide-judged", total=plan["batch_samples"], **facts))
+    return code
 
 
 def _resumed(asked: str | None, folder: Path) -> dict[str, Any]:

@@ -44,6 +44,14 @@ TEXTS: dict[str, Text] = {
             "  preset=rdt-170m"
         ),
     ),
+    "rdt/guide-judges": Text(
+        en="checking the guide's numbers on the guide's {cards} first (only planned, nothing is trained there):",
+        zh="先按指南的 {cards} 检查指南中的数值（只做规划，不在其上训练）：",
+    ),
+    "rdt/guide-judged": Text(
+        en="  batch size: {each} on each × {ranks} × {turns} = {total} per step",
+        zh="  批大小：每卡 {each} × {ranks} × {turns} = 每步 {total}",
+    ),
     "rdt/past-horizon": Text(
         en="max_steps={max_steps} × {factor} is {asked} environment steps, but the environment ends after {horizon}; "
         "episodes stop there",

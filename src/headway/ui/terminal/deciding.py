@@ -18,8 +18,8 @@ class DecisionScreen:
         self._console = console
 
     def tell(self, text: str) -> None:
-        """Show one line on the way."""
-        self._console.print(text, style="dim", markup=False)
+        """Show one line on the way; in a pipe or a log a path stays in one piece."""
+        self._console.print(text, style="dim", markup=False, soft_wrap=not self._console.is_terminal)
 
     def machine(self, report: MachineReport) -> None:
         """Show the machine and its findings."""

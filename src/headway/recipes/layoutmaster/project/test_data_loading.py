@@ -3,5 +3,7 @@
 import os
 import sys
 
+PROJECT = "--project=" + os.path.dirname(os.path.realpath(__file__))
+
 PYTHON = r"@PYTHON@"
-os.execv(PYTHON, [PYTHON, "-P", "-m", "headway", "guide", "layoutmaster", "test_data_loading", *sys.argv[1:]])
+os.execv(PYTHON, [PYTHON, "-P", "-m", "headway", "guide", "layoutmaster", "test_data_loading", PROJECT, *sys.argv[1:]])

@@ -3,5 +3,7 @@
 import os
 import sys
 
+PROJECT = "--project=" + os.path.dirname(os.path.realpath(__file__))
+
 # Headway's own interpreter: the launcher's may be another environment.
-os.execv("@PYTHON@", ["@PYTHON@", "-P", "-m", "headway", "guide", "rdt", "train", *sys.argv[1:]])
+os.execv("@PYTHON@", ["@PYTHON@", "-P", "-m", "headway", "guide", "rdt", "train", PROJECT, *sys.argv[1:]])

@@ -2,7 +2,7 @@
 # bash train_single_task.sh [--key=value …]
 # One GPU, one LIBERO task. What stands after -- is yours.
 export CUDA_VISIBLE_DEVICES="${CUDA_VISIBLE_DEVICES:-1}"
-exec "@PYTHON@" -P -m headway guide rdt train --num_processes=1 \
+exec "@PYTHON@" -P -m headway guide rdt train --project="$(dirname "$(readlink -f "$0")")" --num_processes=1 \
     --config_path=configs/base.yaml \
     --output_dir=checkpoints/single_task_scene10 \
     --train_batch_size=8 \

@@ -2,7 +2,7 @@
 # bash train_single_task_2gpu.sh [--key=value …]
 # Two GPUs, one LIBERO task. --train_batch_size is over both GPUs (16: 8 on each). What stands after -- is yours.
 export CUDA_VISIBLE_DEVICES="${CUDA_VISIBLE_DEVICES:-0,1}"
-exec "@PYTHON@" -P -m headway guide rdt train --num_processes=2 \
+exec "@PYTHON@" -P -m headway guide rdt train --project="$(dirname "$(readlink -f "$0")")" --num_processes=2 \
     --config_path=configs/base.yaml \
     --output_dir=checkpoints/single_task_scene10_2gpu \
     --train_batch_size=16 \

@@ -4,6 +4,8 @@ import math  # noqa: F401  # for the second rule below
 import os
 import sys
 
+PROJECT = "--project=" + os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+
 PYTHON = r"@PYTHON@"
 
 # The learning rate: linear rule. More careful: base_lr * math.sqrt(world_size). Not scaled: base_lr.
@@ -11,4 +13,4 @@ base_lr, world_size = 1.0, int(os.environ.get("WORLD_SIZE", "1"))
 effective_lr = base_lr * world_size
 
 own = [f"--lr-factor={effective_lr!r}", *sys.argv[1:]]
-os.execv(PYTHON, [PYTHON, "-P", "-m", "headway", "guide", "atlas", "train", *own])
+os.execv(PYTHON, [PYTHON, "-P", "-m", "headway", "guide", "atlas", "train", PROJECT, *own])

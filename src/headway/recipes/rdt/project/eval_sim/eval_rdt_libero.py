@@ -3,4 +3,6 @@
 import os
 import sys
 
-os.execv("@PYTHON@", ["@PYTHON@", "-P", "-m", "headway", "guide", "rdt", "evaluate", *sys.argv[1:]])
+PROJECT = "--project=" + os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+
+os.execv("@PYTHON@", ["@PYTHON@", "-P", "-m", "headway", "guide", "rdt", "evaluate", PROJECT, *sys.argv[1:]])
