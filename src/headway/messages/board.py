@@ -108,6 +108,10 @@ TEXTS: dict[str, Text] = {
     "board/by-tokens": Text(en="tokens", zh="token 数"),
     "board/axis-samples": Text(en="samples", zh="样本数"),
     "board/axis-tokens": Text(en="tokens", zh="token 数"),
+    "board/glance": Text(
+        en="A long run: these curves are from a few hundred places of it, a spike between them may be missing",
+        zh="训练很长：曲线取自其中几百处，其间的尖峰可能未显示",
+    ),
     "board/unzoom": Text(en="show all", zh="显示全部"),
     "board/chart-keys": Text(
         en="drag over a curve to zoom, double-click for all; on a curve in focus arrows read values, + - and Esc zoom",

@@ -13,7 +13,7 @@ from headway.telemetry import COLUMNS, MetricsWriter, read_metrics
 from headway.ui import rows
 from headway.ui.export import export_run
 from headway.ui.report import gather, write_report
-from headway.ui.rows import kept_rows, read_lines, sample_rows
+from headway.ui.rows import glance_rows, kept_rows, read_lines, sample_rows
 
 
 def write_metrics(path: Path, steps: list[tuple[int, int]], **more: object) -> None:
@@ -136,3 +136,17 @@ def test_a_long_run_has_the_same_report_figures(tmp_path, monkeypatch):
     assert thin.steps.weight.sum() == pytest.approx(len(whole.steps.step), rel=0.02)
     assert np.nanmax(thin.steps.loss) == np.nanmax(whole.steps.loss)
     assert "<svg" in write_report(run).read_text()
+
+
+def test_a_glance_at_a_long_run_has_its_ends_its_level_and_its_weight(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    writer = MetricsWriter(path, 1)
+    for step in range(1, 120_001):
+        writer.add(step, step * 8, 5.0 - step / 40_000, 1e-3, 0.5, 1e9 + step / 10, 0.1)
+    writer.close()
+    found = glance_rows(path)
+    steps, loss = np.frombuffer(found.columns["step"]), np.frombuffer(found.columns["loss"])
+    assert (steps[0], steps[-1]) == (1, 120_000) and len(steps) > 1500
+    assert np.abs(loss - (5.0 - steps / 40_000)).max() < 1e-6
+    assert abs(found.weight.sum() / 120_000 - 1) < 0.1
+    assert len(glance_rows(tmp_path / "absent").columns["step"]) == 0

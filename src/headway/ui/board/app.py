@@ -131,7 +131,16 @@ class Board:
         title = f"{head['name']} · {say(f'board/tab-{tab}', self._language(request))}"
         curves = {"overview": "curves", "devices": "devices"}.get(tab)
         shown["curves"] = f"/api/run/{head['id']}/{curves}" if curves else ""
-        return self._page(request, f"{tab}.html", title, tab=tab, tabs=TABS, run=head, live=head["is_live"], **shown)
+        return self._page(
+            request,
+            f"{tab}.html",
+            title,
+            tab=tab,
+            tabs=TABS,
+            run=head,
+            live=head["is_live"] or facts.is_glance,
+            **shown,
+        )
 
     def compare(self, request: Request) -> Response:
         """Runs side by side."""
@@ -230,7 +239,7 @@ class Board:
 
     def _stamp(self, run: RunDir | None) -> str:
         if run is not None:
-            return stamp_of(run)
+            return f"{stamp_of(run)} {self._store.is_whole(run)}"
         return repr([(row.name, row.state, row.step) for row in self._store.rows()])
 
     # --- the rest ---

@@ -122,6 +122,7 @@ def describe_run(run: RunDir, facts: Facts) -> dict[str, Any]:
         "loss": _figure(state.loss),
         "rate": _rate(state.rate_samples_s, state.tokens_per_sample),
         "is_live": state.state == "running",
+        "is_glance": facts.is_glance,
         "num_findings": len(_open_findings(facts.events)) + state.incidents,
         "num_ranks": len(state.ranks),
         "started": tables.when(state.started),

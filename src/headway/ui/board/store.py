@@ -17,7 +17,8 @@ from headway.ui.sparkline import read_sparkline
 
 _ROWS_S: Final = 1.0
 _FRESH_S: Final = 1.0
-"""A run that moves is read again at most so often, however many look at it."""
+_SHARE: Final = 0.05
+"""A run that moves is read again at most so often, and in at most this share of the time, however many look at it."""
 _KEPT: Final = 6
 _KEPT_SPARKS: Final = 2000
 T = TypeVar("T")
@@ -37,6 +38,9 @@ class Store:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _rows: tuple[float, list[RunRow]] | None = None
     _facts: OrderedDict[str, tuple[str, float, Facts]] = field(default_factory=OrderedDict)
+    """What was read, of which state of the files, and until when it is fresh enough."""
+    _behind: set[str] = field(default_factory=set)
+    """Long runs that are being read whole."""
     _reading: dict[str, threading.Lock] = field(default_factory=dict)
     _sparks: OrderedDict[str, tuple[str, list[float]]] = field(default_factory=OrderedDict)
 
@@ -62,15 +66,43 @@ class Store:
             now, stamp = self.clock(), stamp_of(run)
             with self._lock:
                 known = self._facts.get(run.name)
-            if known is not None and (known[0] == stamp or now - known[1] < _FRESH_S):
+            if known is not None and (known[0] == stamp or now < known[1]):
                 return known[2]
-            facts = gather(run, with_siblings=False)
-            with self._lock:
-                self._facts[run.name] = (stamp, self.clock(), facts)
-                self._facts.move_to_end(run.name)
-                while len(self._facts) > _KEPT:
-                    self._facts.popitem(last=False)
-            return facts
+            began = time.thread_time()
+            facts = gather(run, with_siblings=False, at_once=True)
+            self._keep(run, stamp, facts, time.thread_time() - began)
+        if facts.is_glance and facts.state.state != "running":
+            self._read_whole(run, stamp)
+        return facts
+
+    def _keep(self, run: RunDir, stamp: str, facts: Facts, took_s: float) -> None:
+        with self._lock:
+            self._facts[run.name] = (stamp, self.clock() + max(_FRESH_S, took_s / _SHARE), facts)
+            self._facts.move_to_end(run.name)
+            while len(self._facts) > _KEPT:
+                self._facts.popitem(last=False)
+
+    def _read_whole(self, run: RunDir, stamp: str) -> None:
+        """Read a long run that has ended to its last step, behind the page that shows a glance of it."""
+
+        def read() -> None:
+            try:
+                self._keep(run, stamp, gather(run, with_siblings=False), 0.0)
+            finally:
+                with self._lock:
+                    self._behind.discard(run.name)
+
+        with self._lock:
+            if run.name in self._behind:
+                return
+            self._behind.add(run.name)
+        threading.Thread(target=read, name=f"read {run.name}", daemon=True).start()
+
+    def is_whole(self, run: RunDir) -> bool:
+        """Say whether what is shown of a run is all of it."""
+        with self._lock:
+            known = self._facts.get(run.name)
+        return known is None or not known[2].is_glance
 
     def sparkline(self, name: str) -> list[float]:
         """Return a few losses along a run."""

@@ -4,7 +4,7 @@ from headway.ui.report import tables
 from headway.ui.report.both_languages import both, both_or_plain
 from headway.ui.report.devices import draw_devices, draw_heat, host_line, list_devices
 from headway.ui.report.figures import Figure, draw_figures, draw_shares, restarts_of
-from headway.ui.report.gather import Facts, gather
+from headway.ui.report.gather import Facts, gather, is_long_run
 from headway.ui.report.page import render_report, write_facts, write_report
 from headway.ui.report.svg import Line, Plot, Stack, draw_plot
 from headway.ui.report.timeline import draw_timeline
@@ -28,6 +28,7 @@ __all__ = [
     "find_gains",
     "gather",
     "host_line",
+    "is_long_run",
     "list_devices",
     "render_report",
     "restarts_of",

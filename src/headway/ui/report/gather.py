@@ -36,7 +36,7 @@ from headway.telemetry import (
 )
 from headway.ui.compare import Beside, compare_runs, find_siblings
 from headway.ui.report.thin import Floats
-from headway.ui.rows import is_long, sample_rows
+from headway.ui.rows import glance_rows, is_long, sample_rows
 from headway.ui.text import clean_text
 
 _COUNTS = ("total_steps", "total_samples", "tokens_per_sample", "world_size", "batch_samples")
@@ -89,6 +89,8 @@ class Facts:
     command: dict[str, Any]
     log_tail: list[str]
     devices: DeviceHistory
+    is_glance: bool
+    """Of a run too long to be read at once only some places were looked at."""
     beside: list[Beside]
     """This run, then those of its folder and recipe that differ in a few settings; empty: there are none."""
 
@@ -98,13 +100,18 @@ class Facts:
         return "gpu-memory" if self.plan.get("device") == "cuda" else "host-memory"
 
 
-def gather(run: RunDir, *, with_siblings: bool = True) -> Facts:
-    """Read a run directory, and for `beside` those next to it."""
+def gather(run: RunDir, *, with_siblings: bool = True, at_once: bool = False) -> Facts:
+    """Read a run directory, and for `beside` those next to it.
+
+    Args:
+        at_once: look at some places of a long run instead of reading it.
+    """
     events = [_typed_event(event) for event in read_events(run.events)]
     job = read_record(run.job)
     launch = section(job.get("launch"))
     state = run_state(run, events)
-    by_rank, weight, redone = _read_ranks(run)
+    is_glance = at_once and is_long_run(run)
+    by_rank, weight, redone = _glance(run) if is_glance else _read_ranks(run)
     validations = _last_of_steps([event for event in events if event.get("kind") == "validation"])
     origins = read_record(run.origins)
     siblings = find_siblings(run) if with_siblings else []
@@ -123,6 +130,7 @@ def gather(run: RunDir, *, with_siblings: bool = True) -> Facts:
         command=read_record(run.command),
         log_tail=_log_tail(run),
         devices=read_devices(run.devices),
+        is_glance=is_glance,
         beside=compare_runs([run, *siblings]) if siblings else [],
     )
 
@@ -174,6 +182,18 @@ def _baselines(events: list[Event], measure: Measure | None) -> list[tuple[str, 
             if name != key and math.isfinite(number(value)):
                 found[name] = Measure(name=measure.name, value=number(value), step=0, sense=measure.sense)
     return list(found.items())
+
+
+def is_long_run(run: RunDir) -> bool:
+    """Say whether a run has more steps than are read one by one."""
+    return any(is_long(run.metrics(rank)) for rank in run.ranks())
+
+
+def _glance(run: RunDir) -> tuple[dict[int, Columns], Floats | None, int]:
+    """Return some steps of the first rank; the others are in the same place within a step or two."""
+    first = min(run.ranks())
+    found = glance_rows(run.metrics(first))
+    return {first: found.columns}, found.weight, 0
 
 
 def _read_ranks(run: RunDir) -> tuple[dict[int, Columns], Floats | None, int]:
