@@ -5,16 +5,30 @@ from headway.messages import Text
 TEXTS: dict[str, Text] = {
     "report/help": Text(
         en=(
-            "Write the report of a run: one HTML file that opens offline.\n\n"
-            "Example:\n  headway report 20261115-180405_nanochat_ab12"
+            "Write the report of a run: one HTML file that opens offline, or Markdown, or JSON.\n\n"
+            "Example:\n  headway report 20261115-180405_nanochat_ab12\n"
+            "  headway report 20261115-180405_nanochat_ab12 --format md --to -"
         ),
-        zh="生成训练报告：一个可离线打开的 HTML 文件。\n\n示例：\n  headway report 20261115-180405_nanochat_ab12",
+        zh=(
+            "生成训练报告：一个可离线打开的 HTML 文件，也可以是 Markdown 或 JSON。\n\n"
+            "示例：\n  headway report 20261115-180405_nanochat_ab12\n"
+            "  headway report 20261115-180405_nanochat_ab12 --format md --to -"
+        ),
     ),
     "report/opt-open": Text(en="open it in the browser after it is written", zh="写好后用浏览器打开"),
     "report/opt-to": Text(
-        en="file to write; default: report.html in the run directory", zh="写到哪个文件；默认是训练目录下的 report.html"
+        en="file to write, - to print it; default: report.html, .md or .json in the run directory",
+        zh="写到哪个文件，- 表示直接输出；默认是训练目录下的 report.html、.md 或 .json",
     ),
     "report/written": Text(en="report: {path}", zh="报告：{path}"),
+    "report/opt-format": Text(
+        en="html: one page; md: Markdown; json: everything as data", zh="html：一个网页；md：Markdown；json：全部数据"
+    ),
+    "report/through": Text(en="Through the run", zh="训练过程"),
+    "report/through-how": Text(
+        en="Each bar is a moment, as high as its loss: click one, or move with the left and right arrows",
+        zh="每条竖条是一个时刻，高度为当时的损失：点击任意一条，或用左右箭头移动",
+    ),
     "report/title": Text(en="training report", zh="训练报告"),
     "report/verdict-done": Text(
         en="done: {step} of {total} steps in {wall}", zh="已完成：{step}/{total} 步，用时 {wall}"

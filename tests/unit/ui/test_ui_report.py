@@ -64,7 +64,7 @@ def test_the_report_holds_plan_timeline_checkpoints_config_machine_and_incident(
     for part in ("steps repeated", "run.yaml:7:3", "AMD EPYC 7B13", "headway train nanochat", "KeyboardInterrupt"):
         assert (part in text) == (part != "KeyboardInterrupt")
     assert "rank 1 was killed by signal 9" in text and 'File "loop.py", line 88' in text
-    assert page.tags.count("figure") == 7 and page.tags.count("svg") == 9
+    assert page.tags.count("figure") == 7 and page.tags.count("svg") == 9 + 48
     assert text.count("pruned") >= 2
 
 

@@ -27,9 +27,9 @@ from headway.telemetry import RunDir, plain
 from headway.ui.board import pages
 from headway.ui.board.charts import compared_curves, curves_of
 from headway.ui.board.prometheus import render_metrics
-from headway.ui.board.samples import list_samples, read_picture
 from headway.ui.board.store import Store, plain_state, run_id, stamp_of
 from headway.ui.report import both
+from headway.ui.samples import list_samples, read_picture
 
 _HERE: Final = Path(__file__).parent
 BUILT: Final = _HERE / "static" / "built"

@@ -14,7 +14,6 @@ from markupsafe import Markup
 
 from headway.messages import find_text
 from headway.redact import redact, redact_lines
-from headway.secret import name_of_secret
 from headway.telemetry import (
     PARTS,
     Event,
@@ -29,7 +28,6 @@ from headway.telemetry.sample_gpu import GpuReader, find_source
 from headway.telemetry.sample_host import HostSampler
 from headway.ui.board import logs
 from headway.ui.board.charts import AXES, SMOOTH, Choice, draw_chosen, list_axes, overlay, part_step
-from headway.ui.board.samples import list_samples
 from headway.ui.board.sparkline import draw_sparkline
 from headway.ui.board.store import Store, run_id
 from headway.ui.compare import compare_runs
@@ -47,6 +45,7 @@ from headway.ui.report import (
     write_verdict,
 )
 from headway.ui.report.thin import thin
+from headway.ui.samples import list_samples
 from headway.ui.text import clean_text
 from headway.units import count, duration, short, size
 
@@ -291,10 +290,7 @@ def _findings(store: Store, run: RunDir, facts: Facts, query: Query) -> dict[str
     return {
         "open": _open_findings(facts.events),
         "over": _over_findings(facts.events),
-        "incidents": [
-            {**one, "text": redact(str(one["text"])), "traceback": redact(str(one["traceback"]))}
-            for one in tables.list_incidents(facts)
-        ],
+        "incidents": tables.list_incidents(facts),
         "hangs": [_hang(event, facts.state.started) for event in facts.events if event.get("kind") == "hang"],
         "warnings": tables.list_warnings(facts),
         "events": tables.list_events(facts)[-200:],
@@ -366,20 +362,16 @@ def _samples(store: Store, run: RunDir, facts: Facts, query: Query) -> dict[str,
 def _config(store: Store, run: RunDir, facts: Facts, query: Query) -> dict[str, Any]:
     command = tables.describe_command(facts)
     rows = [
-        {"key": row.key, "value": _hidden(row.key, row.value), "origin": row.origin, "is_default": row.is_default}
+        {"key": row.key, "value": row.value, "origin": row.origin, "is_default": row.is_default}
         for row in tables.list_config(facts)
     ]
     return {
         "config": [row for row in rows if not row["is_default"]],
         "defaults": [row for row in rows if row["is_default"]],
         "machine": [(key, redact(value)) for key, value in tables.list_machine(facts)],
-        "command": {name: redact(text) for name, text in command.items()},
+        "command": command,
         "beside": [],
     }
-
-
-def _hidden(key: str, value: str) -> str:
-    return "…" if name_of_secret(key.rpartition(".")[2]) and value not in ("null", "") else redact(value)
 
 
 TABS: Final[Mapping[str, Callable[[Store, RunDir, Facts, Query], dict[str, Any]]]] = {
@@ -418,7 +410,7 @@ def compare(store: Store, query: Query) -> dict[str, Any]:
     return {
         "runs": [describe_run(run, fact) for run, fact in zip(runs, facts, strict=True)],
         "figures": overlay(named(store, runs), choice),
-        "keys": [(key, [_hidden(key, one.settings.get(key, "")) for one in beside]) for key in keys],
+        "keys": [(key, [tables.hide(key, one.settings.get(key, "")) for one in beside]) for key in keys],
         "results": [_result(fact) for fact in facts],
         "parts_at": part_step(facts),
         "choice": choice,

@@ -5,7 +5,7 @@ from headway.ui.report.both_languages import both, both_or_plain
 from headway.ui.report.devices import draw_devices, draw_heat, host_line, list_devices
 from headway.ui.report.figures import Figure, draw_figures, draw_shares, restarts_of
 from headway.ui.report.gather import Facts, gather, is_long_run
-from headway.ui.report.page import render_report, write_facts, write_report
+from headway.ui.report.page import render, render_report, write_facts, write_report
 from headway.ui.report.svg import Line, Plot, Stack, draw_plot
 from headway.ui.report.timeline import draw_timeline
 from headway.ui.report.verdict import Gain, find_gains, write_verdict
@@ -30,6 +30,7 @@ __all__ = [
     "host_line",
     "is_long_run",
     "list_devices",
+    "render",
     "render_report",
     "restarts_of",
     "tables",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import math
 import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,29 +21,46 @@ from headway.ui.report.both_languages import both
 from headway.ui.report.devices import draw_devices, draw_heat, list_devices
 from headway.ui.report.figures import draw_figures, draw_shares
 from headway.ui.report.gather import Facts, gather
+from headway.ui.report.moments import list_moments
+from headway.ui.report.plain import describe, render_markdown
 from headway.ui.report.timeline import draw_timeline
 from headway.ui.report.verdict import find_gains, write_verdict
+from headway.ui.samples import Sample, list_samples, read_picture
 from headway.units import duration, short, size
 
 _HERE: Final = Path(__file__).parent
+_SAMPLE_BYTES: Final = 640 << 10
+_PICTURE_BYTES: Final = 256 << 10
+_MOST_SAMPLES: Final = 24
 
 
 def write_report(run: RunDir, to: Path | None = None) -> Path:
     """Write the report of a run and return its path; an older one is replaced at once."""
-    return write_facts(gather(run), to or run.report)
+    return write_facts(gather(run), to or run.report, "html", list_samples(run))
 
 
-def write_facts(facts: Facts, path: Path) -> Path:
-    """Write what was gathered as a page and return its path."""
+def write_facts(facts: Facts, path: Path, how: str = "html", samples: Sequence[Sample] = ()) -> Path:
+    """Write what was gathered and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temp = path.with_name(f".{path.name}.{os.getpid()}")
     # Bytes that are not text (a lone surrogate from a log) must not keep the report from being written.
-    temp.write_bytes(render_report(facts).encode("utf-8", "replace"))
+    temp.write_bytes(render(facts, how, samples).encode("utf-8", "replace"))
     temp.replace(path)
     return path
 
 
-def render_report(facts: Facts) -> str:
+def render(facts: Facts, how: str, samples: Sequence[Sample] = ()) -> str:
+    """Return the report as a page (`html`), as Markdown (`md`), or as one JSON object (`json`)."""
+    if how == "md":
+        return render_markdown(facts)
+    return (
+        json.dumps(describe(facts), ensure_ascii=False, indent=1) + "\n"
+        if how == "json"
+        else render_report(facts, samples)
+    )
+
+
+def render_report(facts: Facts, samples: Sequence[Sample] = ()) -> str:
     """Return the page."""
     style = (_HERE / "style.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -54,6 +73,7 @@ def render_report(facts: Facts) -> str:
         lang=language(),
         style=Markup(style),
         style_hash=f"'sha256-{digest}'",
+        samples=list(_embed(samples)),
         **_contents(facts),
     )
 
@@ -64,6 +84,7 @@ def _contents(facts: Facts) -> dict[str, Any]:
         "verdict": write_verdict(facts),
         "tiles": _tiles(facts),
         "timeline": draw_timeline(facts.events),
+        "moments": list_moments(facts),
         "figures": draw_figures(facts),
         "device_figures": draw_devices(facts.devices, facts.state.started),
         "heat": draw_heat(facts.devices, facts.state.started),
@@ -112,6 +133,18 @@ def _gain_word(facts: Facts) -> Markup | str:
     best = gains[0]
     code = "report/better" if best.share > 0 else "report/worse"
     return both(code, share=f"{abs(best.share) * 100:.1f}", name=best.name)
+
+
+def _embed(samples: Sequence[Sample]) -> Iterator[dict[str, str]]:
+    """Yield the samples that the page has room for, pictures as data: the page loads nothing."""
+    left = _SAMPLE_BYTES
+    for one in samples[:_MOST_SAMPLES]:
+        data = read_picture(one) if one.media else None
+        if data is not None and len(data) <= min(left, _PICTURE_BYTES):
+            left -= len(data)
+            yield {"name": one.name, "text": "", "src": f"data:{one.media};base64,{base64.b64encode(data).decode()}"}
+        elif not one.media and one.text.strip():
+            yield {"name": one.name, "text": one.text, "src": ""}
 
 
 def _place_shares(facts: Facts) -> Any:

@@ -16,6 +16,8 @@ from markupsafe import Markup
 from headway.config import flatten
 from headway.messages import LANGUAGES, Language
 from headway.planner import PlanRow, origin_text, value_text
+from headway.redact import redact
+from headway.secret import name_of_secret
 from headway.telemetry import Event, number
 from headway.ui.report.both_languages import both, both_or_plain, both_said
 from headway.ui.report.gather import Facts
@@ -174,12 +176,17 @@ def list_config(facts: Facts) -> list[ConfigRow]:
     return [
         ConfigRow(
             key=key,
-            value=value if isinstance(value, str) else json.dumps(value, ensure_ascii=False),
+            value=hide(key, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)),
             origin=_plan_words({"origin": facts.origins.get(key, "default")}, "origin", origin_text),
             is_default=str(facts.origins.get(key, "default")) == "default",
         )
         for key, value in facts.config.items()
     ]
+
+
+def hide(key: str, value: str) -> str:
+    """Return a setting as it may be shown: a secret by its name or by its look is not."""
+    return "…" if name_of_secret(key.rpartition(".")[2]) and value not in ("null", "") else redact(value)
 
 
 def list_machine(facts: Facts) -> list[tuple[str, str]]:
@@ -208,9 +215,9 @@ def list_incidents(facts: Facts) -> list[dict[str, Any]]:
             "attempt": event.get("attempt"),
             "rank": event.get("rank"),
             "class": event.get("class"),
-            "text": event.get("text") or event.get("what") or event.get("why") or "",
+            "text": redact(str(event.get("text") or event.get("what") or event.get("why") or "")),
             "action": event.get("action") or event.get("policy") or "",
-            "traceback": event.get("traceback") or "",
+            "traceback": redact(str(event.get("traceback") or "")),
         }
         for event in facts.events
         if event.get("kind") in ("incident", "guard", "checkpoint_failed")
@@ -239,8 +246,10 @@ def list_events(facts: Facts) -> list[tuple[str, str, str]]:
         (
             duration(max(0.0, number(event.get("t")) - start)),
             str(event.get("kind")),
-            json.dumps(
-                {k: v for k, v in event.items() if k not in ("seq", "t", "kind", "traceback")}, ensure_ascii=False
+            redact(
+                json.dumps(
+                    {k: v for k, v in event.items() if k not in ("seq", "t", "kind", "traceback")}, ensure_ascii=False
+                )
             ),
         )
         for event in events
@@ -257,9 +266,9 @@ def describe_command(facts: Facts) -> dict[str, str]:
     source = git if isinstance(git, dict) else facts.command
     commit, diff = source.get("commit"), source.get("diff")
     return {
-        "line": line,
+        "line": redact(line),
         "commit": str(commit or ABSENT),
-        "diff": str(diff or ""),
+        "diff": redact(str(diff or "")),
         "cwd": str(facts.command.get("cwd") or ""),
     }
 
