@@ -141,6 +141,7 @@ def _check(plot: Plot, day: Day, seen: Seen, name: str, before: set[str], told: 
     what, is_right = told
     day.check(f"{name}: ends as it should", is_right)
     day.check(f"{name}: no traceback", "Traceback (most recent call last)" not in day.screen)
+    day.check(f"{name}: every file could be written", "未能写出" not in day.screen)
     fresh = set(day.runs(plot.out)) - before
     most = 1 if what in ("trained", "stopped", "resumed") else 0
     least = 1 if what in ("trained", "stopped") else 0

@@ -86,6 +86,14 @@ class Day:
         print(f"  [{self.guide}] stopped, exit {code}: {line[:110]}", flush=True)
         return code
 
+    def do_from_elsewhere(self, line: str, *files: str, **env: str) -> int:
+        """Run one of the project's scripts by its path, in a folder with a blank and Chinese letters in its name."""
+        folder = self.place.parent / "别处 的目录"
+        folder.mkdir(exist_ok=True)
+        for file in files:
+            line = line.replace(file, f"'{self.place / file}'")
+        return self.do(line, cwd=folder, **env)
+
     def check(self, promise: str, is_kept: object, detail: str = "") -> None:
         """Note whether a promise is kept."""
         self.rows.append((promise, bool(is_kept)))
@@ -163,8 +171,23 @@ def walk_nanochat(place: Path) -> Day:
     day.check(
         "a typed total_batch_size keeps its samples, and that is said", day.says("total_batch_size: 36864 → 3072")
     )
-    kept = day.place / "base_checkpoints/d4" / first / "model_000006.pt"
-    day.check("the first run's weights are kept, the place is said", kept.is_file() and day.says(f"d4/{first}/"))
+    shelf = day.place / "base_checkpoints/d4"
+    pair = ("model_000006.pt", "meta_000006.json")
+    are_kept = all((shelf / first / name).is_file() for name in pair)
+    day.check("the first run's weights are kept, the place is said", are_kept and day.says(f"d4/{first}/"))
+    day.check("the second run's own are there", all((shelf / name).is_file() for name in pair))
+    code = day.do_from_elsewhere("bash ./train_dual_gpu.sh --num_iterations=2 --lang=x", "./train_dual_gpu.sh")
+    day.check("a wrong flag from another folder is refused in words", code == 2 and day.says("lang"))
+    code = day.do_from_elsewhere(
+        "bash ./train_dual_gpu.sh --num_iterations=2", "./train_dual_gpu.sh", LANG="en_US.UTF-8"
+    )
+    day.check("from another folder, in English", code == 0 and day.says("working in the project folder", "bpb"))
+    at_once = "./train_dual_gpu.sh --num_iterations=3 & ./train_dual_gpu_enhanced.sh --num_iterations=3; wait"
+    day.do(at_once)
+    shown = {json.loads(note.read_text())["files"].popitem()[0] for note in day.place.glob("runs/*/guide.json")}
+    day.check("two terminals at once each leave their own weights", len(shown) == len(day.runs()) == 5, str(shown))
+    day.do("./monitor_training.sh --interval=soon --once")
+    day.check("the monitor refuses what is no time in words", day.says("--interval=soon"))
     with_port = (
         "python -c \"import socket,time; s=socket.socket(); s.bind(('127.0.0.1',12355)); time.sleep(60)\" & sleep 2; "
     )
@@ -178,7 +201,9 @@ def walk_nanochat(place: Path) -> Day:
     day.check("a stopped run leaves its weights", bool(stopped))
     logs, before = "logs/train_dual_gpu_*.log", day.num("logs/train_dual_gpu_*.log")
     code = day.stop_when(f"{line} --resume=latest", lambda: day.num(logs) > before and "step 0" in day.log(logs))
-    day.check("and the command it names continues the same run", len(day.runs()) == 4 and day.says(day.runs()[-1]))
+    day.check("and the command it names continues the same run", len(day.runs()) == 7 and day.says(day.runs()[-1]))
+    day.check("no file of the whole day was left unwritten", "未能写出" not in "".join(
+        log.read_text(encoding="utf-8") for log in day.place.glob(logs)))  # fmt: skip
     day.break_it(
         [
             ("batch", "./train_dual_gpu_enhanced.sh --device_batch_size=16 --total_batch_size=49152",
@@ -205,6 +230,8 @@ def walk_layoutmaster(place: Path) -> Day:
         day.edit(config, old, new)
     day.edit(config, '"save_every": 10', '"save_every": 5')
     day.helps("./start_training.sh", "python train.py", "python train_multi_gpu.py", "python test_data_loading.py")
+    code = day.do_from_elsewhere("python test_data_loading.py", "test_data_loading.py")
+    day.check("the data check works from another folder", code == 0 and day.says("8 个样本"))
     code = day.do("python test_data_loading.py")
     day.check("the data check counts the posters", code == 0 and day.says("✅ 训练数据集包含 8 个样本"))
     code = day.do("./start_training.sh")

@@ -9,13 +9,15 @@ model alone stays where it is until a run finds a better one; a run whose best i
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import queue
 import threading
 import time
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -137,10 +139,11 @@ class NamedCheckpoints:
         while (wanted := self._wanted.get()) is not None:
             checkpoint, name, made = wanted
             try:
-                out = self._place(name, made)
-                out.parent.mkdir(parents=True, exist_ok=True)
-                self._writer.write(checkpoint, out, made)
-                _record(made.run, self.folder, {str(out.relative_to(self.folder)): made.note()})
+                with _locked(self.folder):
+                    out = self._place(name, made)
+                    out.parent.mkdir(parents=True, exist_ok=True)
+                    self._writer.write(checkpoint, out, made)
+                    _record(made.run, self.folder, {str(out.relative_to(self.folder)): made.note()})
             except (HeadwayError, OSError) as error:
                 # The run's own checkpoint is safe; only its copy under the guide's name is not there.
                 why = f"{error.text()} [{error.code}]" if isinstance(error, HeadwayError) else str(error)
@@ -213,22 +216,36 @@ def keep_earlier(folder: Path, *, out: Path, best: str | None, since: Source | N
         since: the run that is continued, and its step: its files up to there stay, they belong to the next run too.
     """
     lines = []
-    _drop_unfinished(folder)
-    for run in list_runs(out):
-        if is_supervised(run):
-            continue  # somebody else's, at work at this moment
-        held = [one for one in held_in(folder, run) if one.path.parent == folder and one.path.name != best]
-        if since is not None:
-            held = [one for one in held if run.name != since.run.name or int(one.note["step"]) > since.step]
-        for one in held:
-            _move(one.path, run, folder)
-        if held:
-            lines.append(say("guide/moved", run=run.name, num=len(held), place=f"{folder / run.name}/"))
+    with _locked(folder):
+        _drop_unfinished(folder)
+        for run in list_runs(out):
+            if is_supervised(run):
+                continue  # somebody else's, at work at this moment
+            held = [one for one in held_in(folder, run) if one.path.parent == folder and one.path.name != best]
+            if since is not None:
+                held = [one for one in held if run.name != since.run.name or int(one.note["step"]) > since.step]
+            for one in held:
+                _move(one.path, run, folder)
+            if held:
+                lines.append(say("guide/moved", run=run.name, num=len(held), place=f"{folder / run.name}/"))
     there = _holder(folder / best, out) if best is not None else None
     if there is not None and since is None:
         code, facts = "guide/best-kept", {"run": there.run.name, "best": measure_text(there.note)}
         lines.append(say(code, path=there.path, **facts))
     return lines
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Let one command at a time move and write the files of a folder; the lock is on the folder, and leaves no file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks has one command at a time
+            fcntl.flock(opened, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(opened)
 
 
 def _drop_unfinished(folder: Path) -> None:

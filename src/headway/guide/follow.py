@@ -23,7 +23,7 @@ from pathlib import Path
 from headway.guide.log import GuideLog
 from headway.messages import language
 from headway.process import die_with_parent
-from headway.telemetry import Event, RunDir, follow_events, list_runs, read_metrics
+from headway.telemetry import Event, RunDir, follow_events, list_runs, read_events, read_metrics
 
 _LOOK_S = 0.2
 _WIDTH = 100
@@ -81,9 +81,8 @@ def follow(words: Sequence[str], log: GuideLog, listener: Listener, *, out: Path
         thread.join()
     for signum, handler in kept:
         signal.signal(signum, handler)
-    fresh = [run for run in list_runs(out) if run.root not in before]
     # Ended by a signal before it could answer it: as a shell tells it.
-    return code if code >= 0 else 128 - code, known or (fresh[-1] if fresh else None)
+    return code if code >= 0 else 128 - code, known or _find_started(child.pid, out, before)
 
 
 @contextlib.contextmanager
@@ -153,10 +152,20 @@ def _last_step(known: RunDir | None) -> int:
 def _wait_for_run(child: subprocess.Popen[bytes], out: Path, before: set[Path]) -> RunDir | None:
     while True:
         is_over = child.poll() is not None
-        fresh = [run for run in list_runs(out) if run.root not in before]
-        if fresh or is_over:
-            return fresh[-1] if fresh else None
+        run = _find_started(child.pid, out, before)
+        if run is not None or is_over:
+            return run
         time.sleep(0.05)
+
+
+def _find_started(pid: int, out: Path, before: set[Path]) -> RunDir | None:
+    """Return the run that a process has begun; another terminal may begin one in the same second."""
+    for run in list_runs(out):
+        if run.root in before:
+            continue
+        if any((event.get("starter") or {}).get("pid") == pid for event in read_events(run.events)):
+            return run
+    return None
 
 
 def _listen_to_steps(child: subprocess.Popen[bytes], run: RunDir, log: GuideLog, listener: Listener, told: int) -> None:

@@ -218,8 +218,15 @@ def _notes(sized: Sized, guide: LoadedConfig, loaded: LoadedConfig) -> tuple[str
         why = "size" if sized.of_size(key) else "cores" if key in _WORKERS else "small"
         reason = say(sized.why.get(key) or f"guide/unused-{why}", cores=os.cpu_count() or 1)
         name = guide.guide_names[key]
-        lines.append(f"  {name}: {_plain(said[key])} → {_plain(used[key])}  ({reason})")
+        lines.append(f"  {name}: {_plain(said[key])} → {_instead(key, used[key], sized)}  ({reason})")
     return (say("guide/unused", num=len(lines), flag=FULL_SIZE), *lines) if lines else ()
+
+
+def _instead(key: str, value: Any, sized: Sized) -> str:
+    """Return the value used in place of the guide's; where none is set, who decides. Any: values of many types."""
+    if value is None and key.startswith(("batch.", "parallel.")):
+        return say("guide/unset-planned")
+    return say("guide/unset-own") if value is None and sized.of_size(key) else _plain(value)
 
 
 def _plain(value: Any) -> str:

@@ -86,6 +86,8 @@ TEXTS: dict[str, Text] = {
     "guide/unused-cores": Text(en="this machine has {cores} cores", zh="本机有 {cores} 个 CPU 核"),
     "guide/unused-small": Text(en="chosen for the small model", zh="按小模型选取"),
     "guide/unset": Text(en="not set", zh="不设置"),
+    "guide/unset-planned": Text(en="see the plan", zh="见下面的计划"),
+    "guide/unset-own": Text(en="a small built-in one", zh="内置的小模块"),
     "guide/no-config": Text(
         en="there is no config {path}; available: {known:list}",
         zh="没有配置文件 {path}；现有：{known:list}",

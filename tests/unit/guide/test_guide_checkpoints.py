@@ -23,6 +23,7 @@ from headway.guide import (
     read_note,
 )
 from headway.guide.checkpoints import NOTE
+from headway.guide.follow import _find_started
 from headway.task import find_recipe
 from headway.telemetry import RunDir
 
@@ -213,3 +214,34 @@ def test_what_a_killed_writer_left_is_removed_and_what_one_is_writing_is_not(pro
             os.utime(path, (time.time() - age_s,) * 2)
     keep_earlier(project / "checkpoints", out=project / "runs", best=None)
     assert [path.name for path in (project / "checkpoints").iterdir()] == [".export-new"]
+
+
+class SlowWriter(PlainWriter):
+    """Takes a moment, and like the real ones trusts that nobody else writes there meanwhile."""
+
+    def write(self, checkpoint, out, made):
+        time.sleep(0.2)
+        if not out.exists():
+            super().write(checkpoint, out, made)
+
+
+def test_two_runs_that_end_at_once_each_keep_their_own_file(project):
+    place, said = project / "base_checkpoints", []
+    runs = [make_run(project, f"2026010{day}-000000_a_0000") for day in (1, 2)]
+    shelves = [NamedCheckpoints(place, writer=SlowWriter(), write=said.append) for _ in runs]
+    for run, shelf in zip(runs, shelves, strict=True):
+        shelf.add(run.root / f"of-{run.name}", "model_000008.pt", Made(run=run, step=8, epoch=0))
+    for shelf in shelves:
+        shelf.close()
+    assert sorted(path.read_text() for path in place.rglob("*.pt")) == [f"of-{run.name}" for run in runs]
+    assert any("is now" in line for line in said)
+
+
+def test_a_command_follows_the_run_that_it_began_and_not_that_of_another_terminal(project):
+    for name, pid in (("20260101-000000_a_0000", 41), ("20260101-000000_a_0001", 42)):
+        run = make_run(project, name)
+        (run.root / "job.json").write_text("{}")
+        event = {"seq": 1, "t": 1.0, "kind": "run_started", "command": [], "starter": {"pid": pid}}
+        run.events.write_text(json.dumps(event) + "\n")
+    found = [_find_started(pid, project / "runs", set()) for pid in (41, 42, 43)]
+    assert [run and run.name for run in found] == ["20260101-000000_a_0000", "20260101-000000_a_0001", None]

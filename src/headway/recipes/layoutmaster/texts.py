@@ -282,8 +282,10 @@ TEXTS: dict[str, Text] = {
         zh="默认使用所有空闲 GPU，每卡一个进程；parallel.gpus=1 只用一张。batch_size 仍是所有卡的总和",
     ),
     "layoutmaster/ignored-save-dir": Text(
-        en="checkpoints are in the run directory; `headway ckpt export` writes their weights to any place",
-        zh="检查点保存在训练目录中；headway ckpt export 可将权重导出到任意位置",
+        en="checkpoints to resume from are in the run directory; the guide's own scripts also write their .pth files "
+        "to this folder, and `headway ckpt export` writes weights to any place",
+        zh="断点续训用的检查点在训练目录中；指南的脚本另外把 .pth 文件写到该目录，"
+        "headway ckpt export 可将权重导出到任意位置",
     ),
     "layoutmaster/advice-memory": Text(
         en='lower batch_size, the total over all GPUs (now {total}): "batch_size": 16\nlower hidden_dim (now {hidden})',

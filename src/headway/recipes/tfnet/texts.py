@@ -157,8 +157,10 @@ TEXTS: dict[str, Text] = {
         zh="优化器由 optimizer.name 设定，学习率调度由 lr.schedule、lr.milestones 与 lr.gamma 设定",
     ),
     "tfnet/ignored-paths": Text(
-        en="checkpoints and logs are in the run directory; paths.output_dir sets where run directories are created",
-        zh="检查点与日志都在训练目录中；训练目录的位置由 paths.output_dir 设定",
+        en="checkpoints to resume from and all logs are in the run directory, which is below paths.output_dir; the "
+        "guide's own scripts also write checkpoints_gpu/ and logs_gpu/",
+        zh="断点续训用的检查点和全部日志在训练目录中，训练目录在 paths.output_dir 之下；"
+        "指南的脚本另外写 checkpoints_gpu/ 和 logs_gpu/",
     ),
     "tfnet/ignored-logging": Text(
         en="every step is recorded, and the screen shows the important values", zh="每一步都会记录，屏幕只显示要点"
