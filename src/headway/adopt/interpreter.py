@@ -45,7 +45,7 @@ class Torch:
 
 def find_torch(line: Elastic, environ: Mapping[str, str]) -> Torch | None:
     """Return the interpreter of a line whose launcher is torch's own; None where it is not, or cannot be told."""
-    program = shutil.which(find_program(line.program, environ), path=environ.get("PATH"))
+    program = shutil.which(find_program([line.program], environ), path=environ.get("PATH"))
     assert program is not None, "a program that was found is found again"
     python = program if line.is_module else _interpreter(Path(program), environ)
     # A script in place of an interpreter (a version manager's shim, a wrapper) decides for itself what it starts.

@@ -219,14 +219,14 @@ def _elastic_ranks(given: _Given, line: Elastic, torch: Torch, name: str) -> Rea
 
 
 def _plain_python(given: _Given, name: str) -> ReadLine:
-    argv = (find_program(given.words[0], given.environ), *given.words[1:])
+    argv = (find_program(given.words, given.environ), *given.words[1:])
     return ReadLine(**_common(given, name), argv=argv, launcher="python", is_native=True)
 
 
 def _original(given: _Given, name: str, why: str, wanted: str | None) -> ReadLine:
     if wanted == "native":
         raise UsageError("run/not-native", why=why)
-    argv = (find_program(given.words[0], given.environ), *given.words[1:])
+    argv = (find_program(given.words, given.environ), *given.words[1:])
     launcher = Path(given.words[0]).name
     return ReadLine(**_common(given, name), argv=argv, launcher=launcher, is_native=False, why_original=why)
 

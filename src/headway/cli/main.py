@@ -50,7 +50,7 @@ _COMMANDS = {
 _HIDDEN = {"supervise": "headway.cli.supervise", "conclude": "headway.cli.conclude", "guide": "headway.cli.guide"}
 _COLORS = ("auto", "always", "never")
 _ANYWHERE = ("--lang", "--color")
-_RUN_VALUE_NAMES = "gpus cpus launcher restarts on-hang hang-after oom-knob when-free grace runs out"
+_RUN_VALUE_NAMES = "gpus cpus launcher restarts on-hang hang-after oom-knob resume-with on-nan when-free grace runs out"
 RUN_VALUES = tuple(f"--{name}" for name in _RUN_VALUE_NAMES.split())
 """Options of `run` that take a value: what follows one of them is not the beginning of the user's line."""
 

@@ -44,6 +44,8 @@ _DETACH_S = 2.0
 @option("--on-hang", type=click.Choice(("wait", "restart", "stop")), default="wait", help="run/option-on-hang")
 @option("--hang-after", type=click.FloatRange(1), default=10.0, help="run/option-hang-after")
 @option("--oom-knob", default="", help="run/option-oom-knob")
+@option("--resume-with", default="", help="run/option-resume-with")
+@option("--on-nan", type=click.Choice(("warn", "stop")), default="warn", help="run/option-on-nan")
 @option("--when-free", type=click.IntRange(1, 1024), help="run/option-when-free")
 @option("--grace", type=click.FloatRange(0), default=30.0, help="run/option-grace")
 @option("--no-hook", "has_hook", is_flag=True, flag_value=False, default=True, help="run/option-no-hook")

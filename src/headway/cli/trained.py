@@ -69,9 +69,10 @@ def _interpreter(job: Any) -> tuple[str | None, bool]:
 
 def ask_trained(place: RunDir, request: dict[str, Any], *, program: str = "trained") -> dict[str, Any]:
     """Let a child with the framework answer; its own error comes back as ours."""
+    name = recipe_of(place)
     python, is_mindspore = require_record(place.job, _interpreter)
     # The child imports the run's recipe with the run's interpreter; a run may have come from anybody.
-    recipe = recipe_finder((), ask=ask_trust)(recipe_of(place))
+    recipe = recipe_finder((), ask=ask_trust)(name)
     require_record(place.job, lambda job: _check_job(job, recipe))
     if python is not None:
         require_python(python, ask_trust)

@@ -8,6 +8,7 @@ from headway.launch.claims import Claims
 from headway.launch.foreign.knobs import refuse_unknown_knobs
 from headway.launch.foreign.line import COERCED, EXEC_ENTRY, has_given
 from headway.launch.foreign.printed import Progress, ProgressReader
+from headway.launch.foreign.resume_words import refuse_bad_words
 from headway.launch.hook import HOOK_SITE
 from headway.launch.job import ForeignLine, Job, Training, read_job, training_job, write_job
 from headway.launch.lease import Lease, clear_abandoned, find_holder, refuse_held
@@ -41,6 +42,7 @@ __all__ = [
     "incident_facts",
     "launch_run",
     "read_job",
+    "refuse_bad_words",
     "refuse_held",
     "refuse_unknown_knobs",
     "request_save",

@@ -66,6 +66,10 @@ class ForeignLine:
     """As it was typed."""
     oom_knob: str = ""
     """Which of its numbers make the batch smaller (`knobs.read_knobs`); empty: out of memory is its end."""
+    resume_with: str = ""
+    """Words that make it continue (`resume_words.add_words`); empty: a restart is the same line again."""
+    on_nan: Literal["warn", "stop"] = "warn"
+    """What follows a loss that is not finite."""
 
     @property
     def makes_ranks(self) -> bool:

@@ -112,6 +112,27 @@ TEXTS: dict[str, Text] = {
         " nothing before it",
         zh="内存不足：以 {changes} 重新启动这条命令；能从自身检查点继续的脚本不会丢失检查点之前的进度",
     ),
+    "launch/loss-not-finite": Text(
+        en="the loss is {value} at step {step}; the training continues (--on-nan stop ends it)",
+        zh="第 {step} 步损失为 {value}；训练继续（--on-nan stop 会结束训练）",
+    ),
+    "launch/loss-not-finite-stop": Text(
+        en="the loss is {value} at step {step}: ending the training (--on-nan stop)",
+        zh="第 {step} 步损失为 {value}：结束训练（--on-nan stop）",
+    ),
+    "launch/resume-words": Text(
+        en="starting the line again so that it continues: {place}", zh="重新启动这条命令，从这里继续：{place}"
+    ),
+    "launch/resume-nothing": Text(
+        en="this run has written no checkpoint below {folder} yet: the line starts again from its beginning",
+        zh="本次训练在 {folder} 下还没有写出检查点：命令从头开始",
+    ),
+    "launch/resume-possible": Text(
+        en="the line starts again as it is, but it has written {place}; if the script can continue from it, start it"
+        " with --resume-with '--resume {{latest}}' (and the script's own name for this argument)",
+        zh="命令按原样重新启动，但它已写出 {place}；若脚本能由此继续，启动时加上 --resume-with '--resume {{latest}}'"
+        "（换成脚本自己的参数名）",
+    ),
     "launch/quiet": Text(en="no rank has made progress for {seconds} s", zh="所有 rank 已有 {seconds} 秒没有进展"),
     "launch/terminal-closed": Text(
         en="the terminal was closed; {run} continues in the background",

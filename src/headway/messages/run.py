@@ -65,6 +65,27 @@ SIGUSR1、SIGUSR2 和 SIGHUP 转发给会处理它们的进程，训练继续。
         en_hint="add it to the line with its number, for example --{name} 8",
         zh_hint="把它和数值加到命令里，例如 --{name} 8",
     ),
+    "run/option-resume-with": Text(
+        en="words that make the script continue when it starts again: '--resume {{latest}}' or 'RESUME={{latest}}'",
+        zh="重新启动时让脚本继续训练的参数：'--resume {{latest}}' 或 'RESUME={{latest}}'",
+    ),
+    "run/resume-with": Text(
+        en="--resume-with {text} has no words that a shell can read",
+        zh="--resume-with {text} 中没有 shell 能读懂的内容",
+        en_hint="write the script's own argument; {{latest}} becomes its newest checkpoint:\n"
+        "  --resume-with '--resume_from_checkpoint {{latest}}'",
+        zh_hint="写脚本自己的参数，{{latest}} 会换成最新的检查点：\n"
+        "  --resume-with '--resume_from_checkpoint {{latest}}'",
+    ),
+    "run/resume-with-shell": Text(
+        en="--resume-with {text} adds arguments, but this line is shell text and has no place for them",
+        zh="--resume-with {text} 要添加参数，但这条命令是 shell 文本，没有添加的位置",
+        en_hint="use a variable that the line reads:\n  --resume-with 'RESUME={{latest}}'",
+        zh_hint="改用命令会读取的环境变量：\n  --resume-with 'RESUME={{latest}}'",
+    ),
+    "run/option-on-nan": Text(
+        en="what to do when the loss becomes NaN or infinite", zh="损失变成 NaN 或无穷大时怎么办"
+    ),
     "run/option-on-hang": Text(en="what to do when the ranks hang", zh="各 rank 卡死时怎么办"),
     "run/option-hang-after": Text(
         en="seconds without progress before the ranks count as hung", zh="多少秒没有进展视为卡死"
@@ -152,6 +173,12 @@ SIGUSR1、SIGUSR2 和 SIGHUP 转发给会处理它们的进程，训练继续。
         zh="PATH 中找不到 {program}",
         en_hint="activate its environment first, or write its full path",
         zh_hint="先激活对应的环境，或写出完整路径",
+    ),
+    "run/is-script": Text(
+        en="{program} is a Python script and cannot be executed by itself",
+        zh="{program} 是 Python 脚本，不能直接执行",
+        en_hint="start it with its interpreter:\n  headway run python {line}",
+        zh_hint="用解释器启动：\n  headway run python {line}",
     ),
     "run/not-clean": Text(
         en="{path} is not a launch config written by headway adopt",

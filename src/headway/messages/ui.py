@@ -9,6 +9,8 @@ TEXTS: dict[str, Text] = {
     "ui/progress-eta": Text(en="ETA {eta}", zh="剩余 {eta}"),
     "ui/rate-tokens": Text(en="{rate} tok/s", zh="{rate} token/秒"),
     "ui/rate-samples": Text(en="{rate} samples/s", zh="{rate} 样本/秒"),
+    "ui/rate-steps": Text(en="{rate} steps/s", zh="{rate} 步/秒"),
+    "ui/progress-alone": Text(en="step {step:,}", zh="第 {step:,} 步"),
     "ui/phase-start": Text(en="starting", zh="启动中"),
     "ui/phase-restore": Text(en="restoring", zh="恢复检查点"),
     "ui/phase-data": Text(en="data", zh="取数据"),

@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from headway.adopt import ReadLine, is_binary
 from headway.errors import UsageError
-from headway.launch import Claims, ForeignLine, Job, refuse_unknown_knobs
+from headway.launch import Claims, ForeignLine, Job, refuse_bad_words, refuse_unknown_knobs
 from headway.machine import MachineReport, count_visible, inspect_for_line
 from headway.messages import say
 from headway.start.decide import Decision
@@ -43,6 +43,9 @@ class LineWish:
     out: Path = Path("runs")
     oom_knob: str = ""
     """Which numbers of the line make its batch smaller when memory runs out."""
+    resume_with: str = ""
+    """Words that make it continue when it starts again."""
+    on_nan: Literal["warn", "stop"] = "warn"
 
 
 def list_notes(read: ReadLine, wish: LineWish) -> list[str]:
@@ -74,6 +77,8 @@ def decide_line(
     environ = _environ(read, os.environ if base is None else base)
     if wish.oom_knob:
         refuse_unknown_knobs(wish.oom_knob, read.argv, environ)
+    if wish.resume_with:
+        refuse_bad_words(wish.resume_with, read.argv)
     look = _look(wish.out, read, environ)
     devices = _devices(wish, claims, environ, tell, waits=waits)
     world_size = _world_size(read, wish, devices, environ)
@@ -90,6 +95,8 @@ def decide_line(
         must_train=wish.must_train,
         line=read.text,
         oom_knob=wish.oom_knob,
+        resume_with=wish.resume_with,
+        on_nan=wish.on_nan,
     )
     job = Job(
         program=line,

@@ -21,7 +21,7 @@ from headway.telemetry.rundir import RunDir
 from headway.telemetry.state import Measure, RunState, State, is_supervised, run_state
 
 INDEX_NAME: Final = "index.sqlite"
-_SCHEMA: Final = "row/1"
+_SCHEMA: Final = "row/2"
 _TABLE: Final = "CREATE TABLE IF NOT EXISTS runs (name TEXT PRIMARY KEY, stamp TEXT, row TEXT, crc INTEGER)"
 _NOT_OURS: Final = (
     sqlite3.SQLITE_BUSY,
@@ -47,6 +47,7 @@ class RunRow:
     loss: float | None
     best: Measure | None
     rate_samples_s: float | None
+    rate_steps_s: float | None
     tokens_per_sample: int | None
     started: float | None
     ended: float | None
@@ -104,6 +105,7 @@ def _make_row(state: RunState) -> RunRow:
         loss=state.loss,
         best=state.best,
         rate_samples_s=state.rate_samples_s,
+        rate_steps_s=state.rate_steps_s,
         tokens_per_sample=state.tokens_per_sample,
         started=state.started,
         ended=state.ended,

@@ -93,6 +93,7 @@ class RunState:
     best_checkpoint: str | None
     rate_samples_s: float | None
     """Over the last steps, validation and saving left out."""
+    rate_steps_s: float | None
     eta_s: float | None
     """None when the run is over or its rate is unknown."""
     attempts: int
@@ -114,7 +115,7 @@ def run_state(run: RunDir, events: list[Event] | None = None) -> RunState:
     if not plan and (loss is None or math.isnan(loss)):
         loss = _last_printed(steps)
     rate, step_s = _pace(steps, plan)
-    total = whole(plan.get("total_steps"))
+    total = whole(plan.get("total_steps")) or _told_length(events, step)
     validation, best = _validations(events)
     saved = _checkpoints(run, events)
     eta = max(0.0, (total - step) * step_s) if state == "running" and total and step_s is not None else None
@@ -137,6 +138,7 @@ def run_state(run: RunDir, events: list[Event] | None = None) -> RunState:
         best=best,
         best_checkpoint=next((s.path for s in saved if best and s.step == best.step and s.is_there), None),
         rate_samples_s=rate,
+        rate_steps_s=1 / step_s if step_s else None,
         eta_s=eta,
         attempts=sum(event.get("kind") == "attempt_started" for event in events),
         incidents=sum(event.get("kind") == "incident" for event in events),
@@ -212,6 +214,13 @@ def _position(steps: Columns, beat: Beat | None, end: Event | None) -> tuple[int
     if not num and end is not None:
         step = whole(end.get("steps")) or step
     return step, samples, loss
+
+
+def _told_length(events: list[Event], step: int) -> int | None:
+    """Return how long a program without a plan said it would be; what it has passed was something else."""
+    told = next((event for event in reversed(events) if event.get("kind") == "length"), {})
+    total = whole(told.get("total_steps"))
+    return total if total is not None and total >= step else None
 
 
 def _last_printed(steps: Columns) -> float | None:

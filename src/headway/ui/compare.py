@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
 from headway.config import flatten
-from headway.telemetry import RunDir, RunState, list_runs, read_record, run_state, section
+from headway.telemetry import RunDir, RunState, list_runs, read_record, run_state, section, words
 
 _NOT_SETTINGS = ("out", "name", "lang")
 _NOT_SECTIONS = ("env.", "log.", "task.data_dir")
@@ -16,6 +18,7 @@ _NOT_SECTIONS = ("env.", "log.", "task.data_dir")
 _FEW = 4
 """Runs that differ in more are other experiments."""
 _SHOWN = 8
+_OPTION: Final = re.compile(r"-{1,2}[A-Za-z]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,21 +50,58 @@ def compare_runs(runs: Sequence[RunDir]) -> list[Beside]:
 
 def find_siblings(run: RunDir) -> list[RunDir]:
     """Return earlier and later runs of the same folder and recipe that differ in a few settings, newest first."""
-    recipe, own = read_record(run.job).get("recipe"), _settings(run)
+    what, own = _what(read_record(run.job)), _settings(run)
     found = []
     for other in list_runs(run.root.parent):
-        if other.root == run.root or not own or read_record(other.job).get("recipe") != recipe:
+        if other.root == run.root or not own or _what(read_record(other.job)) != what:
             continue
         theirs = _settings(other)
         differing = {key for key in {*own, *theirs} if own.get(key) != theirs.get(key)}
-        if 1 <= len(differing) <= _FEW and run_state(other).best is not None:
+        state = run_state(other) if 1 <= len(differing) <= _FEW else None
+        if state is not None and (state.best is not None or state.loss is not None):
             found.append(other)
     return found[:_SHOWN]
 
 
+def _what(job: Mapping[str, Any]) -> str | None:
+    """Return what a run trains: its recipe, or the script of its line."""
+    argv = _argv(job)
+    return words(job.get("recipe")) if argv is None else next((word for word in argv if word.endswith(".py")), argv[0])
+
+
+def _argv(job: Mapping[str, Any]) -> list[str] | None:
+    """Return the words of a run that is not ours."""
+    argv = section(job.get("foreign")).get("argv")
+    return [str(word) for word in argv] if isinstance(argv, list) and argv else None
+
+
+def _arguments(argv: Sequence[str]) -> dict[str, str]:
+    """Return the arguments behind a script by name: `--lr 1e-3`, `--lr=1e-3`, `lr=1e-3`, `--fast`; others by place."""
+    at = next((i for i, word in enumerate(argv) if word.endswith(".py")), 0) + 1
+    found: dict[str, str] = {}
+    place = 0
+    while at < len(argv):
+        word, at = argv[at], at + 1
+        name, sign, value = word.partition("=")
+        if sign:
+            found[name] = value
+        elif word.startswith("-") and at < len(argv) and not _OPTION.match(argv[at]):
+            found[word], at = argv[at], at + 1
+        elif word.startswith("-"):
+            found[word] = "true"
+        else:
+            place += 1
+            found[f"[{place}]"] = word
+    return found
+
+
 def _settings(run: RunDir) -> dict[str, str]:
-    """Return the values of a run's config as text, by dotted key."""
+    """Return the values of a run's config as text, by dotted key; of a line, its arguments."""
     job = read_record(run.job)
+    argv = _argv(job)
+    if argv is not None:
+        world_size = section(job.get("launch")).get("world_size")
+        return {**_arguments(argv), "launch.world_size": str(world_size)}
     flat = flatten(section(job.get("config")) or {"launch": section(job.get("launch"))})
     return {
         key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

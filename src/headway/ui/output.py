@@ -150,11 +150,12 @@ class _Queue:
     """Bytes on their way to one file, written by a thread; a failing file swallows them."""
 
     def __init__(self, fd: int) -> None:
-        self._fd = fd
+        # One of its own: the thread may still hold it when the stream is closed and its number means another file.
+        self._fd = os.dup(fd)
         self._parts: deque[bytes] = deque()
         self._size = self._lost = 0
         self._written = 0
-        self._is_dead = False
+        self._is_dead = self._is_closed = False
         self._change = threading.Condition()
         threading.Thread(target=self._run, name="headway-output", daemon=True).start()
 
@@ -181,23 +182,34 @@ class _Queue:
                 if self._written != seen:
                     seen, since = self._written, time.monotonic()
 
+    def close(self) -> None:
+        """Let the thread end; what nobody has read by now is given up."""
+        with self._change:
+            self._is_closed = self._is_dead = True
+            self._parts.clear()
+            self._size = 0
+            self._change.notify_all()
+
     def _run(self) -> None:
         while True:
             with self._change:
-                while not self._parts:
+                while not self._parts and not self._is_closed:
                     self._change.wait()
+                if self._is_closed:
+                    os.close(self._fd)
+                    return
                 part = self._parts[0]
             try:
                 num = os.write(self._fd, part[: 1 << 16])
             except OSError:  # the reader is gone, the disk is full, the terminal is closed: nothing more can be said
                 num = len(part)
-                self._is_dead = not _is_file(self._fd)
+                self._is_dead = self._is_dead or not _is_file(self._fd)
             with self._change:
                 self._written += num
                 self._size -= num
-                if num < len(part):
+                if self._parts and num < len(part):
                     self._parts[0] = part[num:]
-                else:
+                elif self._parts:
                     self._parts.popleft()
                 if self._is_dead:
                     self._parts.clear()
@@ -263,6 +275,7 @@ def unblocked_streams() -> Iterator[None]:
     finally:
         for queue in queues.values():
             queue.drain()
+            queue.close()
         sys.stdout, sys.stderr = before
 
 

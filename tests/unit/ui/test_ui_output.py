@@ -98,6 +98,21 @@ def test_an_unread_pipe_does_not_block(monkeypatch):
     stream.detach().close()
 
 
+def test_what_nobody_has_read_never_reaches_a_later_file(monkeypatch, tmp_path):
+    monkeypatch.setattr(output, "_PATIENCE_S", 0.1)
+    read, stream = pipe_as_stdout(monkeypatch)
+    with unblocked_streams():
+        sys.stdout.write("x" * 200_000)
+    number = stream.fileno()
+    monkeypatch.undo()
+    stream.detach().close()
+    with open(tmp_path / "later", "wb") as later:
+        assert later.fileno() == number
+        os.close(read)
+        time.sleep(0.3)
+    assert not (tmp_path / "later").read_bytes()
+
+
 def test_what_is_read_arrives_whole_and_in_order(monkeypatch):
     read, stream = pipe_as_stdout(monkeypatch)
     monkeypatch.setattr(sys, "stderr", stream)

@@ -136,11 +136,14 @@ def quote_for_bash(words: Sequence[str]) -> tuple[str, ...]:
     return ("bash", "-c", " ".join([*head, '"$@"']), "bash", *rest)
 
 
-def find_program(name: str, environ: Mapping[str, str]) -> str:
-    """Return what to execute: the name as it is where the shell would find it, else a path beside our interpreter."""
+def find_program(words: Sequence[str], environ: Mapping[str, str]) -> str:
+    """Return what to execute: the first word where the shell would find it, else a path beside our interpreter."""
+    name = words[0]
     if shutil.which(name, path=environ.get("PATH")) is not None:
         return name
     beside = Path(sys.executable).parent / name
     if name and "/" not in name and beside.is_file():
         return str(beside)
+    if name.endswith(".py") and Path(name).is_file():
+        raise UsageError("run/is-script", program=name, line=shlex.join(words))
     raise UsageError("run/no-program", program=name)

@@ -11,12 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from headway.diagnosis import Hang
+from headway.diagnosis import Diagnosis, Hang
 from headway.launch.attempt import Attempt, RankProcess
 from headway.launch.background import BackgroundWait, name_processes
 from headway.launch.foreign.hangs import HangWatch
 from headway.launch.foreign.knobs import read_knobs, turn
 from headway.launch.foreign.ports import PortHold, is_open_to_all
+from headway.launch.foreign.resume_words import add_words
+from headway.launch.foreign.told import Told
 from headway.launch.foreign.verdict import LineScene, judge_line
 from headway.launch.foreign.watch import LineWatch
 from headway.launch.history import History
@@ -62,10 +64,14 @@ class LineProgram:
         self._run, self._job, self._line, self._history = run, job, line, history
         self._environ = ranks_environ(job)
         remember_secrets(self._environ)
-        self._watch, self._port = LineWatch(run), PortHold()
+        self._told = Told(history, stops_at_nan=line.on_nan == "stop")
+        self._watch, self._port = LineWatch(run, self._told), PortHold()
         self._hangs = HangWatch(run, job, line, self._watch)
-        self._words = self._make_words()
+        self._words = self._make_words(line)
         self._turned: dict[str, str] = {}
+        self._resumed: dict[str, str] = {}
+        """Variables of an attempt that continues."""
+        self._begun = time.time()
         self._asking: PoliteStop | None = None
         self._left: dict[int, Process] = {}
         self._next_left_look = self._next_store_look = 0.0
@@ -81,18 +87,36 @@ class LineProgram:
         """Return a port that nobody else takes by chance: the program opens it itself."""
         self._next_left_look = 0.0
         self._watch.begin(attempt)
+        if attempt > 1:
+            self._continue()
         return self._port.renew()
+
+    def _continue(self) -> None:
+        """Let a line that starts again continue, where the user has said how; otherwise say that it could."""
+        asked, line = self._line.resume_with, self._line
+        since, own = self._begun, self._run.root
+        found = add_words(asked or "{latest}", line.argv, Path(line.cwd), since, not_in=own)
+        if asked and found is not None:
+            self._history.emit("warning", code="launch/resume-words", facts={"place": found.place or asked})
+            line, self._resumed = replace(line, argv=found.argv), found.env
+            if len(line.argv) > len(self._line.argv):
+                write_job(self._run, replace(self._job, program=line))
+        elif asked:
+            self._resumed = {}
+            self._history.emit("warning", code="launch/resume-nothing", facts={"folder": line.cwd})
+        elif found is not None and not self._history.has_warned("launch/resume-possible"):
+            self._history.emit("warning", code="launch/resume-possible", facts={"place": found.place})
+        self._words = self._make_words(line)
 
     def order(self, seat: Seat) -> RankOrder:
         """Return what the rank in this seat is started with."""
         return RankOrder(call={**rank_call(self._run, seat), **self._words}, env=self._env(seat))
 
-    def _make_words(self) -> dict[str, Any]:
+    def _make_words(self, line: ForeignLine) -> dict[str, Any]:
         """What a rank executes: it needs no file, so that a directory that goes away at its start does not end it.
 
         A line too long for a packet is read from job.json, but for the words that job.json may not hold.
         """
-        line = self._line
         whole = {"argv": list(line.argv), "cwd": line.cwd, "has_macros": line.has_macros}
         if len(json.dumps(whole)) < _MOST_LINE_BYTES:
             return whole
@@ -113,7 +137,7 @@ class LineProgram:
             # As torchrun does: several ranks on one machine must not each start one thread per core.
             if seat.world_size > 1 and "OMP_NUM_THREADS" not in self._environ:
                 found["OMP_NUM_THREADS"] = "1"
-        found |= self._turned
+        found |= self._turned | self._resumed
         return found | (hook_environment(self._run.root, seat.attempt, self._environ) if line.has_hook else {})
 
     def _elastic(self, seat: Seat) -> dict[str, str]:
@@ -147,6 +171,7 @@ class LineProgram:
             self._store_unseen = is_open is None
             if is_open:
                 self._history.emit("warning", code="launch/store-open", facts={"port": attempt.port})
+        self._end_of_nan(attempt, now)
         return None if attempt.is_over() else self._hangs.look(attempt)
 
     def hear_end(self, rank: RankProcess, attempt: Attempt) -> None:
@@ -162,6 +187,12 @@ class LineProgram:
             rank.error = told
             # The same clock as ours, and earlier than the death: a process may take long to leave after its exception.
             rank.failed_at = min(rank.failed_at or math.inf, told["monotonic_ns"] / 1e9)
+
+    def _end_of_nan(self, attempt: Attempt, now: float) -> None:
+        """End a training whose loss is not finite any more, where the user wants that; it may still save."""
+        if self._line.on_nan == "stop" and self._told.not_finite and attempt.evidence_until is None:
+            attempt.evidence_until = now + self._job.grace_s
+            attempt.signal(signal.SIGTERM)
 
     def ask_to_stop(self, attempt: Attempt, stop: Stop) -> None:
         """Let it hear what was sent to us; after `headway stop` whatever signal it answers."""
@@ -221,6 +252,10 @@ class LineProgram:
     def judge(self, scene: Scene) -> Verdict:
         """Decide by exit codes, what the hook has kept, and the last lines."""
         job = self._job
+        if self._line.on_nan == "stop" and self._told.not_finite and scene.stop is None:
+            facts = {"text": self._told.not_finite}
+            found = Diagnosis(kind="nan", code="diagnose/nan-loss", facts=facts, is_transient=False)
+            scene = replace(scene, found=found)
         verdict = judge_line(LineScene(run=self._run, job=job, line=self._line, watch=self._watch, scene=scene))
         return verdict if scene.stop is not None else self._turn_knobs(verdict)
 
@@ -233,7 +268,7 @@ class LineProgram:
             return verdict
         self._turned |= turned.env
         self._line = replace(self._line, argv=turned.argv)
-        self._words = self._make_words()
+        self._words = self._make_words(self._line)
         self._job = replace(self._job, program=self._line)
         write_job(self._run, self._job)
         changes = ", ".join(f"{name} {before} → {after}" for name, before, after in turned.changes)

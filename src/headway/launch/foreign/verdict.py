@@ -82,7 +82,9 @@ def judge_line(scene: LineScene) -> Verdict:
     )
     cause = replace(cause, diagnosis=settle_illegal(cause.diagnosis, steps))
     can_restart = cause.diagnosis.is_transient and stop is None
-    return _judge_cause(scene, cause, budget, is_worth_it=can_restart)
+    # What we have ended ourselves has no exit code of its own.
+    exit_code = 5 if cause.diagnosis.kind == "nan" else None
+    return _judge_cause(scene, cause, budget, is_worth_it=can_restart, exit_code=exit_code)
 
 
 def _judge_finished(scene: LineScene) -> Verdict:

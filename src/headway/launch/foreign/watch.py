@@ -10,6 +10,7 @@ from typing import Final
 
 from headway.launch.attempt import Attempt
 from headway.launch.foreign.printed import Progress, ProgressReader
+from headway.launch.foreign.told import Told
 from headway.launch.hook import HookPage, parse_page
 from headway.telemetry import Beat, MetricsWriter, RunDir, parse_beat
 
@@ -35,8 +36,8 @@ class _Seen:
 class LineWatch:
     """Answers one question: how far are the ranks?"""
 
-    def __init__(self, run: RunDir) -> None:
-        self._run = run
+    def __init__(self, run: RunDir, told: Told) -> None:
+        self._run, self._told = run, told
         self._number = 0
         self._seen: dict[int, _Seen] = {}
         self._flushed = 0.0
@@ -45,6 +46,7 @@ class LineWatch:
     def begin(self, attempt: int) -> None:
         """Forget the attempt before; its metrics are closed."""
         self.close()
+        self._told.begin()
         self._number, self._seen = attempt, {}
         # A run whose lines tell no loss has no steps to show; its readers find an empty file rather than none.
         self._run.rank(0).mkdir(parents=True, exist_ok=True)
@@ -63,6 +65,8 @@ class LineWatch:
             if found is not None:
                 seen.progress, seen.told_ns = found, time.monotonic_ns()
                 self._keep(rank, seen, found)
+            if rank == 0:
+                self._told.line(line, found, seen.progress)
 
     def beats(self, attempt: Attempt) -> list[Beat | None]:
         """Return where every rank is, from whatever it lets us see."""

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from headway.messages import say
 from headway.ui.compare import Beside
-from headway.ui.terminal.progress_line import rate_text
+from headway.ui.terminal.progress_line import speed_text
 from headway.ui.terminal.runs import measure_text, step_text
 from headway.ui.text import clean_text
 from headway.units import duration
@@ -32,7 +32,7 @@ def render_compared(rows: Sequence[Beside]) -> Table:
             Text(measure_text(state.best)),
             Text(gain_text(row, rows[0])),
             Text(step_text(state.step, state.total_steps)),
-            Text(rate_text(state.rate_samples_s, state.tokens_per_sample)),
+            Text(speed_text(state)),
             Text(duration(_took(row))),
         )
     return table

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, TextIO
 
 from headway.messages import say
-from headway.telemetry import Beat
+from headway.telemetry import Beat, RunRow, RunState
 from headway.ui.terminal.pace import NOT_STEPS, Pace
 from headway.ui.text import cell_width, clean_text, columns_of, fit_text
 from headway.units import ABSENT, duration, short
@@ -115,6 +115,13 @@ def rate_text(rate_samples_s: float | None, tokens_per_sample: int | None) -> st
     if tokens_per_sample:
         return say("ui/rate-tokens", rate=short(rate_samples_s * tokens_per_sample))
     return say("ui/rate-samples", rate=short(rate_samples_s))
+
+
+def speed_text(state: RunState | RunRow) -> str:
+    """Return a run's speed: steps a second where nobody knows how many samples a step has."""
+    if state.rate_samples_s is None and state.rate_steps_s is not None:
+        return say("ui/rate-steps", rate=short(state.rate_steps_s))
+    return rate_text(state.rate_samples_s, state.tokens_per_sample)
 
 
 def clock_text(seconds: float) -> str:

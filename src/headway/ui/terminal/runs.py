@@ -11,7 +11,7 @@ from rich.text import Text
 
 from headway.messages import say
 from headway.telemetry import Measure, RunRow
-from headway.ui.terminal.progress_line import rate_text
+from headway.ui.terminal.progress_line import speed_text
 from headway.ui.text import clean_text
 from headway.units import ABSENT, size
 
@@ -39,7 +39,7 @@ def render_runs(rows: Sequence[RunRow], now: float | None = None) -> Table:
             Text(step_text(row.step, row.total_steps)),
             Text(measure_text(row.best)),
             Text(value_text(row.loss)),
-            Text(rate_text(row.rate_samples_s, row.tokens_per_sample)),
+            Text(speed_text(row)),
             Text(age_text(row.started, now)),
             Text(size(row.checkpoint_bytes) if row.num_checkpoints else ABSENT),
         )
@@ -53,8 +53,8 @@ def state_text(state: str) -> Text:
 
 
 def step_text(step: int, total: int | None) -> str:
-    """Return `120/400`."""
-    return f"{step}/{total if total is not None else 'n/a'}"
+    """Return `120/400`, or `120` where nobody knows the end."""
+    return str(step) if total is None else f"{step}/{total}"
 
 
 def measure_text(measure: Measure | None) -> str:

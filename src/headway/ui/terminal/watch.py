@@ -13,7 +13,7 @@ from rich.text import Text
 from headway.messages import say
 from headway.redact import redact_lines
 from headway.telemetry import RunDir, RunState, read_log_tail, run_state
-from headway.ui.terminal.progress_line import clock_text, rate_text
+from headway.ui.terminal.progress_line import clock_text, speed_text
 from headway.ui.terminal.runs import measure_text, state_text, step_text, value_text
 from headway.ui.text import clean_text
 from headway.units import ABSENT, duration, size
@@ -60,10 +60,12 @@ def _progress(state: RunState) -> Table:
     row.add_column(no_wrap=True)
     row.add_column(ratio=1)
     row.add_column(no_wrap=True)
-    total = state.total_steps or max(1, state.step)
-    share = min(100, 100 * state.step // total)
+    if state.total_steps is None:
+        row.add_row(Text(say("ui/progress-alone", step=state.step)))
+        return row
+    share = min(100, 100 * state.step // max(1, state.total_steps))
     left = clock_text(state.eta_s) if state.eta_s is not None else ABSENT
-    bar = ProgressBar(total=total, completed=min(state.step, total))
+    bar = ProgressBar(total=max(1, state.total_steps), completed=min(state.step, state.total_steps))
     row.add_row(
         Text(f"{step_text(state.step, state.total_steps)} {share}%"), bar, Text(f"{say('ui/watch-eta')} {left}")
     )
@@ -78,7 +80,7 @@ def _numbers(state: RunState) -> Table:
         ("loss", value_text(state.loss)),
         ("val", measure_text(state.validation)),
         ("best", _best_text(best.name, best.value, best.step) if best else ABSENT),
-        ("speed", rate_text(state.rate_samples_s, state.tokens_per_sample)),
+        ("speed", speed_text(state)),
         ("checkpoints", ", ".join(_saved_text(s.step, s.num_bytes) for s in kept[-3:]) or ABSENT),
         ("attempts", str(state.attempts)),
         ("incidents", str(state.incidents)),
@@ -111,16 +113,18 @@ def one_line(view: View) -> str:
     """Return the view in one line, for where there is no terminal."""
     state = view.state
     parts = [say(f"ui/state-{state.state}")]
-    total = state.total_steps or state.step
-    share = min(100, 100 * state.step // total) if total else 0
-    parts.append(say("ui/progress-step", step=state.step, total=total, share=share))
+    if state.total_steps:
+        share = min(100, 100 * state.step // state.total_steps)
+        parts.append(say("ui/progress-step", step=state.step, total=state.total_steps, share=share))
+    else:
+        parts.append(say("ui/progress-alone", step=state.step))
     if state.loss is not None:
         parts.append(say("ui/progress-loss", loss=value_text(state.loss)))
     if state.validation is not None:
         name, value = clean_text(state.validation.name), f"{state.validation.value:.4g}"
         parts.append(say("ui/progress-val", name=name, value=value))
-    if state.rate_samples_s is not None:
-        parts.append(rate_text(state.rate_samples_s, state.tokens_per_sample))
+    if state.rate_steps_s is not None:
+        parts.append(speed_text(state))
     if state.eta_s is not None:
         parts.append(say("ui/progress-eta", eta=clock_text(state.eta_s)))
     return " | ".join(parts)

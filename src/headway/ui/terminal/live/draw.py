@@ -9,10 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from headway.messages import find_text, say
-from headway.telemetry import RunRow, number
+from headway.telemetry import RunRow, RunState, number
 from headway.ui.terminal.live.plot import draw_bar, draw_curve
 from headway.ui.terminal.live.snapshot import Found, Snapshot
-from headway.ui.terminal.progress_line import clock_text, rate_text
+from headway.ui.terminal.progress_line import clock_text, speed_text
 from headway.ui.terminal.runs import state_text, step_text
 from headway.ui.text import clean_text
 from headway.units import duration, short, size
@@ -30,19 +30,14 @@ def draw_head(view: Snapshot, width: int) -> Text:
     text.append("\n")
     text.append_text(draw_verdict(view))
     text.append("\n")
-    total = state.total_steps or max(1, state.step)
-    share = state.step / total
-    eta = f" {say('ui/watch-eta')} {clock_text(state.eta_s)}" if state.eta_s is not None else ""
-    words = f" {step_text(state.step, state.total_steps)} {min(100, round(100 * share))}%{eta}"
-    text.append(draw_bar(share, max(8, min(60, width - len(words) - 4))), style="cyan")
-    text.append(words + "\n")
+    text.append_text(_draw_progress(state, width))
     loss = "n/a" if state.loss is None else f"{state.loss:.4g}"
     parts = [f"{say('ui/watch-loss')} {loss}"]
     if state.validation is not None:
         parts.append(f"{say('ui/watch-val')} {clean_text(state.validation.name)} {state.validation.value:.4g}")
     if state.best is not None:
         parts.append(f"{say('ui/watch-best')} {state.best.value:.4g} @{state.best.step}")
-    parts.append(rate_text(state.rate_samples_s, state.tokens_per_sample))
+    parts.append(speed_text(state))
     text.append(" · ".join(parts) + "\n")
     kept = [saved for saved in state.checkpoints if saved.is_there]
     saved = say("watch/no-checkpoint")
@@ -55,6 +50,16 @@ def draw_head(view: Snapshot, width: int) -> Text:
     free = number(view.devices.at(view.devices.last, "host").get("disk_free"))
     text.append(saved + (f" · {say('watch/disk', free=size(free))}" if math.isfinite(free) else ""), style="dim")
     return text
+
+
+def _draw_progress(state: RunState, width: int) -> Text:
+    """Return bar, steps and time left; without a known end there is nothing to draw a bar of."""
+    if state.total_steps is None:
+        return Text(f"{say('ui/progress-alone', step=state.step)}\n")
+    share = state.step / max(1, state.total_steps)
+    eta = f" {say('ui/watch-eta')} {clock_text(state.eta_s)}" if state.eta_s is not None else ""
+    words = f" {step_text(state.step, state.total_steps)} {min(100, round(100 * share))}%{eta}"
+    return Text.assemble((draw_bar(share, max(8, min(60, width - len(words) - 4))), "cyan"), words, "\n")
 
 
 def draw_verdict(view: Snapshot) -> Text:
@@ -251,7 +256,9 @@ def draw_runs(rows: list[RunRow], chosen: int, height: int) -> Table:
             step_text(row.step, row.total_steps),
             loss,
             best,
-            short(row.rate_samples_s * (row.tokens_per_sample or 1)) if row.rate_samples_s else "",
+            short(row.rate_samples_s * (row.tokens_per_sample or 1) if row.rate_samples_s else row.rate_steps_s)
+            if row.rate_steps_s
+            else "",
         )
     return table
 
