@@ -44,6 +44,7 @@ _STAGES = {
     "guide": ("The guides' own commands", "指南命令"),
     "devices": ("Readings of devices", "设备读数"),
     "board": ("The board", "网页看板"),
+    "alert": ("Alerts and trackers", "通知与实验跟踪"),
     "watch": ("The full-screen view", "全屏视图"),
     "ui": ("Screens and export", "界面与导出"),
 }

@@ -20,7 +20,7 @@ from headway.secret import find_shapes, is_reference, mask_secrets, name_of_secr
 _DOTS = "…"
 _KEY_ENDINGS = (
     *("_API_KEY", "_ACCESS_KEY", "_SECRET_KEY", "_PASS", "_PASSWD", "_PWD", "_PWD_SECRET", "_DSN", "_COOKIE", "_SAS"),
-    *("_WEBHOOK", "_WEBHOOK_URL", "_CONNECTION_STRING"),
+    *("_WEBHOOK", "_WEBHOOK_URL", "_ALERT_TO", "_CONNECTION_STRING"),
 )
 _SHORTEST = 6
 """A shorter value is no secret worth its name, and would be found in every text."""

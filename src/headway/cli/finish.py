@@ -7,13 +7,14 @@ from typing import TextIO
 
 import click
 
+from headway.bridges import read_notes
 from headway.launch import Claims, Job, Lease, Nursery, Outcome
 from headway.messages import say
 from headway.planner import Plan
 from headway.start.detach import Orders, detach_run
 from headway.start.nursery import nursery_for_line
 from headway.start.supervise import Conclusion, conclude, supervise
-from headway.telemetry import RunDir, read_beat, require_record
+from headway.telemetry import RunDir, read_beat, read_events, require_record
 from headway.ui.terminal.ending import ending_lines, line_ending_lines, typed
 from headway.ui.terminal.failure import failure_text
 from headway.ui.terminal.run_screen import LineScreen, RunScreen
@@ -56,11 +57,26 @@ def say_ending(run: RunDir, outcome: Outcome, stream: TextIO, *, is_line: bool =
             told = say("console/end-no-report", command=typed("report", run), why=conclusion.trouble)
             stream.write(f"{told}\n")
         lines = line_ending_lines(run, outcome) if is_line else ending_lines(run, outcome, conclusion)
+        lines = [*_trouble(run), *lines]
     except Exception as err:  # border: clean-up; a full disk, a directory that was moved, a report that fails
         lines = ["", say("console/end-untold", run=run.root, why=f"{type(err).__name__}: {err}")]
         lines += failure_text(outcome) if outcome.state != "done" else []
     stream.write("\n".join(lines) + "\n")
     stream.flush()
+
+
+def _trouble(run: RunDir) -> list[str]:
+    """Return what alerts and trackers could not do since the run was started last."""
+    starts = [event["t"] for event in read_events(run.events) if event.get("kind") in ("run_started", "run_resumed")]
+    found: dict[str, None] = {}
+    for note in read_notes(run):
+        if note["t"] < max(starts, default=0.0):
+            continue
+        if note["kind"] == "not_sent":
+            found[say("alert/not-sent", why=say(note["why"], **note["facts"]))] = None
+        elif note["kind"] == "trouble":
+            found[say(note["code"], **note["facts"])] = None
+    return list(found)
 
 
 def finish_behind(

@@ -32,6 +32,7 @@ _COMMANDS = {
     "predict": ("headway.cli.predict", "cli/line-predict"),
     "watch": ("headway.cli.watch", "cli/line-watch"),
     "board": ("headway.cli.board", "board/line"),
+    "alert": ("headway.cli.alert", "alert/line"),
     "attach": ("headway.cli.attach", "cli/line-attach"),
     "stop": ("headway.cli.attach", "cli/line-stop"),
     "runs": ("headway.cli.runs", "cli/line-runs"),
@@ -51,7 +52,8 @@ _HIDDEN = {"supervise": "headway.cli.supervise", "conclude": "headway.cli.conclu
 _COLORS = ("auto", "always", "never")
 _ANYWHERE = ("--lang", "--color")
 _RUN_VALUE_NAMES = "gpus cpus launcher restarts on-hang hang-after oom-knob resume-with on-nan when-free grace runs out"
-RUN_VALUES = tuple(f"--{name}" for name in _RUN_VALUE_NAMES.split())
+_RUN_BESIDE_NAMES = "alert alert-when track"
+RUN_VALUES = tuple(f"--{name}" for name in f"{_RUN_VALUE_NAMES} {_RUN_BESIDE_NAMES}".split())
 """Options of `run` that take a value: what follows one of them is not the beginning of the user's line."""
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
+from headway.bridges import refuse_unset
 from headway.cli.bilingual import command, option
 from headway.cli.consent import ask_trust
 from headway.cli.finish import finish, finish_behind
 from headway.cli.options import DETACH, DRY_RUN, RUNS, TRACE, WORDS
+from headway.config import listed
 from headway.launch import Claims, Lease, refuse_held
 from headway.messages import say
 from headway.start.decide_resume import ResumeWish, decide_resume
@@ -61,6 +64,8 @@ def resume(
     try:
         with EarlyNursery(screen.tell, is_wanted=not detach) as early:
             decision = decide_resume(run, wish, screen, claims, begin=early.begin, ask=ask_trust)
+            assert decision.loaded is not None
+            refuse_unset(listed(decision.loaded.config.alert.to), os.environ)
             run, lease = write_continued(run, lease, decision, wish)
             code = "console/run-resumed" if decision.done.step else "console/run-restarted"
             screen.tell(say(code, run=run.root, step=decision.done.step))

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from headway.adopt import ReadLine, read_line
+from headway.cli.beside import read_beside
 from headway.cli.bilingual import command, echo_json, option
 from headway.cli.finish import finish_behind, finish_line
 from headway.config import redact_words
@@ -46,6 +47,9 @@ _DETACH_S = 2.0
 @option("--oom-knob", default="", help="run/option-oom-knob")
 @option("--resume-with", default="", help="run/option-resume-with")
 @option("--on-nan", type=click.Choice(("warn", "stop")), default="warn", help="run/option-on-nan")
+@option("--alert", multiple=True, help="alert/option-to")
+@option("--alert-when", "when", multiple=True, help="alert/option-when")
+@option("--track", multiple=True, help="alert/option-track")
 @option("--when-free", type=click.IntRange(1, 1024), help="run/option-when-free")
 @option("--grace", type=click.FloatRange(0), default=30.0, help="run/option-grace")
 @option("--no-hook", "has_hook", is_flag=True, flag_value=False, default=True, help="run/option-no-hook")
@@ -58,6 +62,9 @@ _DETACH_S = 2.0
 def run(
     line: tuple[str, ...],
     launcher: str | None,
+    alert: tuple[str, ...],
+    when: tuple[str, ...],
+    track: tuple[str, ...],
     is_detached: bool,
     dry_run: bool,
     as_json: bool,
@@ -66,8 +73,9 @@ def run(
     """See the message `run/help`."""
     if as_json and not dry_run:
         raise UsageError("run/json-without-dry-run", line=shlex.join(line))
+    beside = read_beside(alert, when, track)
     environ = _given_environ(click.get_current_context())
-    wish = LineWish(**options)
+    wish = LineWish(**options, beside=beside)
     read = read_line(line, launcher, environ)
     if dry_run:
         return _show(read, wish, as_json=as_json)

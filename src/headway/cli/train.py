@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
+from headway.bridges import refuse_unset
 from headway.cli.bilingual import command
 from headway.cli.consent import ask_trust
 from headway.cli.finish import finish, finish_behind
 from headway.cli.options import DETACH, DRY_RUN, TRACE, WORDS
+from headway.config import listed
 from headway.launch import Claims
 from headway.messages import say
 from headway.start.decide import decide
@@ -34,6 +38,7 @@ def train(words: tuple[str, ...], detach: bool, dry_run: bool, trace: bool | Non
     """See the message `cli/train-help`."""
     screen = DecisionScreen(make_console(stderr=True))
     loaded = load_words(words, is_order=True, ask=ask_trust)
+    refuse_unset(listed(loaded.config.alert.to), os.environ)
     claims = Claims(loaded.config.name or loaded.recipe.name)
     try:
         with EarlyNursery(screen.tell, is_wanted=not (dry_run or detach)) as early:

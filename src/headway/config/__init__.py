@@ -4,6 +4,8 @@ In: a file (YAML 1.2, JSON with comments, TOML, literal .py), a recipe, variable
 Out: `LoadedConfig`: a frozen, checked `RunConfig` and the origin of every value; or `ConfigErrors`, all at once.
 """
 
+from headway.config.alert_values import has_secret, listed, read_quiet
+from headway.config.condition import Condition, ConditionError, read_condition
 from headway.config.dump import dump_yaml
 from headway.config.edit import edit_config
 from headway.config.env import name_variable
@@ -16,6 +18,7 @@ from headway.config.paths import PathText
 from headway.config.problems import ConfigErrors, Place, Problem
 from headway.config.recipe import Forecast, Recipe, Situation
 from headway.config.schema import (
+    AlertConfig,
     BatchConfig,
     Count,
     EmaConfig,
@@ -32,6 +35,7 @@ from headway.config.schema import (
     SaveConfig,
     Section,
     Share,
+    TrackConfig,
     TrainConfig,
     Whole,
 )
@@ -45,7 +49,10 @@ __all__ = [
     "FROM_RECIPE",
     "LAYERS",
     "WORDS_OF",
+    "AlertConfig",
     "BatchConfig",
+    "Condition",
+    "ConditionError",
     "ConfigErrors",
     "Count",
     "EmaConfig",
@@ -73,6 +80,7 @@ __all__ = [
     "Section",
     "Share",
     "Situation",
+    "TrackConfig",
     "TrainConfig",
     "Whole",
     "dump_yaml",
@@ -81,12 +89,16 @@ __all__ = [
     "find_secret",
     "flatten",
     "forget",
+    "has_secret",
     "is_of_the_system",
     "is_trusted",
     "layer_of",
+    "listed",
     "load_config",
     "mask_secrets",
     "name_variable",
+    "read_condition",
+    "read_quiet",
     "read_trusted",
     "redact",
     "redact_words",

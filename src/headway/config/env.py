@@ -4,6 +4,7 @@
 |---|---|
 | `HEADWAY_SET_<KEY>` | sets a key; dots are double underscores: `HEADWAY_SET_BATCH__TOTAL=64` is `batch.total=64` |
 | `LC_ALL`, `LC_MESSAGES`, `LANG` | language of messages, when neither `--lang` nor the config names one |
+| `HEADWAY_ALERT_TO` | addresses that every run sends its alerts to (see `headway alert --help`) |
 | `HEADWAY_SHARE_RUNS` | set to 1, new run directories may be read by other users |
 | `HEADWAY_TRUST` | paths whose code may run although only a file names them, with colons (see `headway trust`) |
 | `XDG_CONFIG_HOME` | where `headway trust` keeps its list; else `~/.config` |

@@ -5,11 +5,12 @@ The string below a field is its only description; help, JSON Schema and docs are
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
+from headway.config.alert_values import check_addresses, check_conditions, check_quiet
 from headway.config.describe import describe_fields
 from headway.config.paths import PathText
 
@@ -218,6 +219,56 @@ class EnvConfig(Section):
     """Python of the ranks, if the framework is installed in another environment; none: this one."""
 
 
+AlertKind = Literal[
+    "finished",
+    "failed",
+    "stopped",
+    "restarted",
+    "lost",
+    "hang",
+    "no-progress",
+    "disk",
+    "heat",
+    "gpu",
+    "memory",
+    "finding",
+    "metric",
+]
+Tracker = Literal["wandb", "swanlab", "tensorboard", "mlflow", "trackio"]
+
+
+class AlertConfig(Section):
+    """Messages about the run: where to, about what, how often."""
+
+    to: Annotated[str | tuple[str, ...], AfterValidator(check_addresses)] = ()
+    """Names of environment variables that hold the addresses; an address itself only if it has no secret in it. What
+    `HEADWAY_ALERT_TO` holds is used as well. See docs/howto/alerts.md."""
+    on: AlertKind | tuple[AlertKind, ...] = get_args(AlertKind)
+    """What to send a message about."""
+    when: Annotated[str | tuple[str, ...], AfterValidator(check_conditions)] = ()
+    """Conditions on metrics, such as `val.bpb > 1.2` or `loss > 5 and step > 1000`; one message each time one becomes
+    true."""
+    no_progress_s: Positive = 1800.0
+    """Seconds without a new step after which a running run counts as making no progress."""
+    quiet: Annotated[str, AfterValidator(check_quiet)] | None = None
+    """Local hours, such as `23:00-07:00`, in which only the end of the run is sent at once; the rest comes after."""
+    repeat_s: Positive = 3600.0
+    """Seconds before the same message is sent again; what was held back is counted in the next one."""
+    per_hour: Count = 12
+    """Messages per hour at most; the end of the run is always sent."""
+
+
+class TrackConfig(Section):
+    """Experiment trackers that receive rank 0's numbers."""
+
+    to: Tracker | tuple[Tracker, ...] = ()
+    """Trackers to write to; their packages and their accounts are yours."""
+    project: Annotated[str, Field(max_length=120)] = "headway"
+    """Project (experiment) in the tracker."""
+    name: Annotated[str, Field(max_length=120)] | None = None
+    """Name of the run in the tracker; none: that of the run directory."""
+
+
 class RunConfig(Section):
     """Everything one run asks for."""
 
@@ -255,5 +306,9 @@ class RunConfig(Section):
     """Devices and parallelism."""
     launch: LaunchConfig = Field(default_factory=LaunchConfig)
     """Supervision."""
+    alert: AlertConfig = Field(default_factory=AlertConfig)
+    """Messages to chat, e-mail or a webhook."""
+    track: TrackConfig = Field(default_factory=TrackConfig)
+    """Experiment trackers."""
     env: EnvConfig = Field(default_factory=EnvConfig)
     """Interpreter of the ranks."""

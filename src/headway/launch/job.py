@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from headway.redact import redact, redact_words
-from headway.telemetry import RunDir, require_record, write_json
+from headway.telemetry import RunDir, require_record, section, write_json
 
 if TYPE_CHECKING:  # pydantic takes half a second that no supervisor and no foreign rank has
     from headway.config import RunConfig
@@ -108,6 +108,8 @@ class Job:
     """Set for the ranks over the supervisor's own; None: removed. In memory only, for values may be secrets."""
     env_names: tuple[str, ...] = ()
     """Variables that a foreign line sets, for people who read the file."""
+    beside: Mapping[str, Any] = field(default_factory=dict)
+    """The sections `alert` and `track` of a foreign line; a recipe's are in its config. Any: plain JSON."""
 
     @property
     def foreign(self) -> ForeignLine | None:
@@ -128,6 +130,7 @@ class Job:
         program = self.program.to_json()
         if isinstance(self.program, ForeignLine):
             program = {"kind": "foreign", "foreign": program, "env_names": list(self.env_names)}
+            program |= {"beside": dict(self.beside)} if self.beside else {}
         return {"schema": _SCHEMA, "launch": launch, **program}
 
     @classmethod
@@ -151,6 +154,7 @@ class Job:
             on_hang=launch["on_hang"],
             hang_s=float(launch["hang_s"]),
             env_names=tuple(data.get("env_names", ())),
+            beside=section(data.get("beside")),
         )
 
 

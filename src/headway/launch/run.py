@@ -9,6 +9,7 @@ from functools import partial
 from typing import Final
 
 from headway.errors import UsageError
+from headway.launch.beside import start_bridges
 from headway.launch.foreign.line import LineProgram
 from headway.launch.history import History
 from headway.launch.job import ForeignLine, Job, read_job
@@ -74,6 +75,7 @@ def launch_run(
             )
             supervisor.keeps_nursery = keeps_nursery
             if not keeps_nursery:  # a probe of a few steps is measured by itself
+                start_bridges(run, job, history)
                 supervisor.start_sampler = partial(_start_sampler, run, job, history)
             return _supervise(supervisor, history, lease)
         finally:

@@ -90,6 +90,21 @@ CHINESE: dict[str, str] = {
         "always 任何情况下都继续，stop 结束训练。"
     ),
     "launch.on_hang": "rank 被信号暂停时：wait 提示并等待，restart 从最近的检查点重启所有 rank，stop 结束训练。",
+    "alert": "发往聊天工具、邮箱或 webhook 的消息。",
+    "alert.to": (
+        "保存地址的环境变量名；地址本身只有不含密钥时才能写在这里。`HEADWAY_ALERT_TO` 中的地址总会使用。"
+        "参见 docs/howto/alerts.zh-CN.md。"
+    ),
+    "alert.on": "哪些事情发消息。",
+    "alert.when": "对指标的条件，例如 `val.bpb > 1.2` 或 `loss > 5 and step > 1000`；每次变为成立时发一条。",
+    "alert.no_progress_s": "运行中的训练多少秒没有新的一步就算没有进展。",
+    "alert.quiet": "免打扰的本地时段，例如 `23:00-07:00`；此间只有训练结束会立即发送，其余的在时段过后发送。",
+    "alert.repeat_s": "同一条消息再次发送前至少间隔的秒数；其间未发送的条数写在下一条消息里。",
+    "alert.per_hour": "每小时最多发送的消息数；训练结束总会发送。",
+    "track": "接收 rank 0 数值的实验跟踪平台。",
+    "track.to": "写入哪些平台；平台的软件包和账号由你自己准备。",
+    "track.project": "平台中的项目（实验）名。",
+    "track.name": "训练在平台中的名字；不设则用训练目录名。",
     "env": "rank 的解释器。",
     "env.python": "框架装在别的环境时，rank 所用的 Python；不设则用当前环境的。",
 }

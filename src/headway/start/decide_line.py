@@ -8,9 +8,9 @@ import shutil
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from headway.adopt import ReadLine, is_binary
 from headway.errors import UsageError
@@ -46,6 +46,8 @@ class LineWish:
     resume_with: str = ""
     """Words that make it continue when it starts again."""
     on_nan: Literal["warn", "stop"] = "warn"
+    beside: Mapping[str, Any] = field(default_factory=dict)
+    """The sections `alert` and `track`, as a config would hold them. Any: plain JSON."""
 
 
 def list_notes(read: ReadLine, wish: LineWish) -> list[str]:
@@ -109,6 +111,7 @@ def decide_line(
         hang_s=wish.hang_after,
         environment=_changes(environ),
         env_names=tuple(read.set_names),
+        beside=wish.beside,
     )
     machine = None
     with contextlib.suppress(Exception):  # border: too late, or it failed

@@ -19,6 +19,7 @@ from headway.messages import Text, fill, hint, say
 from headway.messages.diagnose import RULES_FOLDER
 
 COMPUTED = {
+    "alert/word-": "what an alert is about, by its kind",
     "atlas/filmed-": "how a filmed episode ended, by a word",
     "board/axis-": "axes of a plot, by their names",
     "board/by-": "axes of a plot, by their names",

@@ -12,19 +12,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.telemetry.tfevents import (
+    FIRST,
+    crc,
+    crc_table,
+    field_bytes,
+    field_double,
+    field_int,
+    frame,
+    masked_crc,
+    scalar_value,
+)
 from headway.ui.rows import open_new
 
 Point = tuple[int, float, Mapping[str, float]]
 """Step, unix seconds, tag to value."""
 
-_POLYNOMIAL: Final = 0x82F63B78
-_FIRST: Final = b"brain.Event:2"
-"""TensorBoard reads it first; a file without it is taken for an old format."""
 Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float64]
 
@@ -44,7 +51,7 @@ def write_tables(path: Path, tables: Iterable[Table]) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     num_values = 0
     with open_new(path) as file:
-        file.write(_frame(_field_double(1, 0.0) + _field_bytes(3, _FIRST), _crc_table()))
+        file.write(frame(field_double(1, 0.0) + field_bytes(3, FIRST), crc_table()))
         for table in tables:
             data, num = _encode(table)
             file.write(data)
@@ -121,95 +128,34 @@ class _Shape:
 def _shape(tags: tuple[str, ...], digits: int) -> _Shape:
     summary, ends = b"", []
     for tag in tags:
-        summary += _field_bytes(1, _value(tag, 0.0))
+        summary += field_bytes(1, scalar_value(tag, 0.0))
         ends.append(len(summary))
-    body = _field_double(1, 0.0) + b"\x10" + bytes(digits) + _field_bytes(5, summary)
+    body = field_double(1, 0.0) + b"\x10" + bytes(digits) + field_bytes(5, summary)
     places = [len(body) - len(summary) + end - 4 for end in ends]
     changing = {*range(1, 9), *range(10, 10 + digits), *(place + at for place in places for at in range(4))}
     # A checksum is linear: each byte changes it on its own, whatever the others are, by its value and its distance
     # from the end. So only the bytes that differ are looked at, a fifth of them.
-    single = np.array(_crc_table(), dtype=np.uint32)
+    single = np.array(crc_table(), dtype=np.uint32)
     tables, moved = [], single
     for place in reversed(range(len(body))):
         if place in changing:
             tables.append((place, moved))
         moved = single[moved & np.uint32(0xFF)] ^ (moved >> np.uint32(8))
     length = struct.pack("<Q", len(body))
-    frame = length + _masked_crc(length, _crc_table()) + body + bytes(4)
-    return _Shape(frame, tuple(places), _crc(body, _crc_table()), tuple(tables))
+    frame = length + masked_crc(length, crc_table()) + body + bytes(4)
+    return _Shape(frame, tuple(places), crc(body, crc_table()), tuple(tables))
 
 
 def write_events(path: Path, points: Iterable[Point]) -> int:
     """Write one event file and return how many values it holds."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    table = _crc_table()
+    table = crc_table()
     num_values = 0
     with open_new(path) as file:
-        file.write(_frame(_field_double(1, 0.0) + _field_bytes(3, _FIRST), table))
+        file.write(frame(field_double(1, 0.0) + field_bytes(3, FIRST), table))
         for step, wall, values in points:
-            summary = b"".join(_field_bytes(1, _value(tag, value)) for tag, value in values.items())
-            event = _field_double(1, wall) + _field_int(2, step) + _field_bytes(5, summary)
-            file.write(_frame(event, table))
+            summary = b"".join(field_bytes(1, scalar_value(tag, value)) for tag, value in values.items())
+            event = field_double(1, wall) + field_int(2, step) + field_bytes(5, summary)
+            file.write(frame(event, table))
             num_values += len(values)
     return num_values
-
-
-def _value(tag: str, value: float) -> bytes:
-    return _field_bytes(1, tag.encode("utf-8", "replace")) + b"\x15" + _float32(value)
-
-
-def _float32(value: float) -> bytes:
-    try:
-        return struct.pack("<f", value)
-    except OverflowError:
-        return struct.pack("<f", float("inf") if value > 0 else float("-inf"))
-
-
-def _field_double(number: int, value: float) -> bytes:
-    return _varint(number << 3 | 1) + struct.pack("<d", value)
-
-
-def _field_int(number: int, value: int) -> bytes:
-    return _varint(number << 3) + _varint(value & (1 << 64) - 1)
-
-
-def _field_bytes(number: int, data: bytes) -> bytes:
-    return _varint(number << 3 | 2) + _varint(len(data)) + data
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _frame(data: bytes, table: list[int]) -> bytes:
-    length = struct.pack("<Q", len(data))
-    return length + _masked_crc(length, table) + data + _masked_crc(data, table)
-
-
-def _crc(data: bytes, table: list[int]) -> int:
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = table[(crc ^ byte) & 0xFF] ^ crc >> 8
-    return crc ^ 0xFFFFFFFF
-
-
-def _masked_crc(data: bytes, table: list[int]) -> bytes:
-    crc = _crc(data, table)
-    # The mask keeps a checksum of data that holds checksums from cancelling out (TFRecord's own rule).
-    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
-
-
-@lru_cache(maxsize=1)
-def _crc_table() -> list[int]:
-    """Return the table of CRC-32C (Castagnoli), one byte at a time."""
-    table = []
-    for byte in range(256):
-        for _ in range(8):
-            byte = byte >> 1 ^ (_POLYNOMIAL if byte & 1 else 0)
-        table.append(byte)
-    return table
