@@ -113,6 +113,8 @@ class Facts:
     """Step at which the last run of the life was forked."""
     state: str
     exit_code: int
+    shown_best: int | None
+    """Best step as `headway runs` has it, of the last run of the life alone."""
 
 
 def find_wrong(book: Book, facts: Facts, former_ends: frozenset[int]) -> Iterator[str]:
@@ -142,6 +144,8 @@ def find_wrong(book: Book, facts: Facts, former_ends: frozenset[int]) -> Iterato
     if found != (best, value, stale):
         yield f"best step, value and stale validations are {found}, not {(best, value, stale)}"
     best, _, _ = judge(facts.validations)
+    if not facts.began and facts.shown_best != best:
+        yield f"the best step is shown as {facts.shown_best}, not {best}"
     if keys.keep_best and best is not None and best >= max(1, facts.began) and best not in facts.saved:
         yield f"the best step {best} is not among the checkpoints {sorted(facts.saved)}"
 

@@ -12,7 +12,7 @@ Most lives run the commands inside this process up to where they would supervise
 exact place (`lives_ranks.py`): these are the same every time. `--real` of a hundred are typed as commands, each a
 process of its own with its supervisor, which may be killed too; where those are hit depends on the clock.
 
-    python bench/run_lives.py [--lives 300] [--seed 1] [--real 10] [--seconds S] [--only N] [--keep]
+    python bench/run_lives.py [--lives 300] [--seed 1] [--real 10] [--seconds S] [--only N] [--keep] [--at-once 1]
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from random import Random
 
@@ -67,15 +70,31 @@ def main() -> None:
     parser.add_argument("--real", type=int, default=10, help="of a hundred lives, how many are typed as commands")
     parser.add_argument("--seconds", type=float, default=math.inf, help="no life begins after this time")
     parser.add_argument("--only", type=int, help="the number of one life")
+    parser.add_argument("--at-once", type=int, default=1, help="lives that are lived side by side")
     parser.add_argument("--keep", action="store_true", help="leave the runs of wrong lives where they are")
     args = parser.parse_args()
     numbers: Sequence[int] = range(args.seed * 100_000, args.seed * 100_000 + args.lives)
     numbers = [args.only] if args.only is not None else numbers
-    tally = live_all(numbers, real=args.real, keep=args.keep, seconds=args.seconds)
+    tally = live_side_by_side(numbers, args.at_once, real=args.real, keep=args.keep, seconds=args.seconds)
     hits = ", ".join(f"{name} {count}" for name, count in sorted(tally.hits.items()))
     print(f"{tally.lives} lives, {tally.events} events ({hits})")
     print(json.dumps({"lives": tally.lives, "events": tally.events, "wrong": len(tally.wrong)}))
     sys.exit(1 if tally.wrong else 0)
+
+
+def live_side_by_side(numbers: Sequence[int], at_once: int, *, real: int, keep: bool, seconds: float) -> Tally:
+    """Live the lives of these seeds in as many processes, each a share of them."""
+    if at_once == 1:
+        return live_all(numbers, real=real, keep=keep, seconds=seconds)
+    tally = Tally()
+    with ProcessPoolExecutor(at_once, get_context("fork")) as pool:
+        alone = partial(live_all, real=real, keep=keep, seconds=seconds)
+        for part in pool.map(alone, [numbers[first::at_once] for first in range(at_once)]):
+            tally.lives, tally.events = tally.lives + part.lives, tally.events + part.events
+            tally.wrong += part.wrong
+            for name, count in part.hits.items():
+                tally.hits[name] = tally.hits.get(name, 0) + count
+    return tally
 
 
 def live_all(numbers: Sequence[int], *, real: int, keep: bool = False, seconds: float = math.inf) -> Tally:
@@ -383,6 +402,8 @@ def gather(record: Record) -> Facts:
             if event["kind"] == "validation":
                 value = event["measures"][event["measure"]]
                 validations[event["step"]] = float(value) if value is not None else math.nan
+            elif event["kind"] in ("training_started", "rolled_back"):
+                validations = {step: value for step, value in validations.items() if step <= event["step"]}
             elif event["kind"] == "guard":
                 guards.add(event["step"])
     run, began = record.runs[-1]
@@ -403,6 +424,7 @@ def gather(record: Record) -> Facts:
         began=began,
         state=state.state,
         exit_code=state.exit_code if state.exit_code is not None else -1,
+        shown_best=state.best.step if state.best is not None else None,
     )
 
 

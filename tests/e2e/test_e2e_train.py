@@ -235,6 +235,9 @@ def test_a_resume_that_does_not_fit_its_checkpoint_is_put_back_by_the_words_it_n
     refused = headway(tmp_path, "resume", "train.steps=4", "task.width=9")
     run = only_run(tmp_path)
     assert refused.returncode == 5 and "engine/change-does-not-fit" in refused.stderr
+    # What is wrong is what the resume before changed, not what this one does.
+    refused = headway(tmp_path, "resume", "lr.base=0.02")
+    assert refused.returncode == 5 and "engine/change-does-not-fit" in refused.stderr
     told = refused.stderr.split("put it back: headway ")[1].split("\n")[0].split()
     assert told[:2] == ["resume", run.name] and any(word.startswith("task.width=") for word in told)
     assert headway(tmp_path, *told, "train.steps=4").returncode == 0

@@ -35,6 +35,7 @@ from headway.messages import say
 from headway.telemetry import (
     RunDir,
     find_run,
+    held_validations,
     is_supervised,
     number,
     read_events,
@@ -249,9 +250,7 @@ def _plan(place: RunDir, infos: list[CheckpointInfo], *, keep_last: int | None, 
 def _measured(place: RunDir, path: Path) -> dict[str, float]:
     """Return what the validation of a checkpoint's step found."""
     step = next(info.step for info in list_checkpoints(place.checkpoints) if info.path == path)
-    found = [
-        event for event in read_events(place.events) if event.get("kind") == "validation" and event.get("step") == step
-    ]
+    found = [event for event in held_validations(read_events(place.events)) if event["step"] == step]
     return {str(name): number(value) for name, value in section(found[-1].get("measures")).items()} if found else {}
 
 

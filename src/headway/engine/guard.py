@@ -50,6 +50,8 @@ def _roll_back(run: Run, start: int, facts: dict[str, object]) -> None:
         raise TrainError("engine/nothing-to-roll-back", **facts)
     run.ledger.settle()
     run.progress = policy.after_roll_back(run.progress, before, (start, end))
+    if run.ranks.rank == 0:
+        run.reporter.event({"kind": "rolled_back", "step": run.progress.step})
     if run.measured_step != run.progress.step:
         run.measured_step = None  # a later step of this number has other weights
     run.open_data()

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -94,6 +95,7 @@ def resume(run: Run) -> list[tuple[Path, str]]:
         _load(run, path)
     skipped = found.skipped if found else ()
     run.saver.distrust(skipped)
+    run.metrics.go_back(run.progress.step)
     return [(bad, why.text()) for bad, why in skipped]
 
 
@@ -141,9 +143,20 @@ def _load(run: Run, path: Path) -> None:
 
 
 def _name_change(run: Run, error: CheckpointError) -> CheckpointError | TrainError:
-    """Say what the last resume changed, with the words that put it back: they are the run's settings by now."""
-    changed = [event["changes"] for event in read_events(run.events) if event.get("kind") == "run_resumed"][-1:]
-    before = {key: pair[0] for found in changed for key, pair in found.items() if not key.startswith("plan.")}
+    """Say what was changed since the last checkpoint, with the words that put it back: the run's settings by now.
+
+    A resume that fails saves nothing, so the cause may lie several resumes back.
+    """
+    first: dict[str, Any] = {}
+    last: dict[str, Any] = {}
+    for event in read_events(run.events):
+        if event.get("kind") == "checkpoint_committed":
+            first.clear()
+        for key, (old, new) in event.get("changes", {}).items() if event.get("kind") == "run_resumed" else ():
+            if not key.startswith("plan."):
+                first.setdefault(key, old)
+                last[key] = new
+    before = {key: old for key, old in first.items() if old != last[key]}
     if error.code not in _MISFITS or not before:
         return error
     texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in before.items()}

@@ -113,8 +113,8 @@ TEXTS = {
         zh_hint="训练后对检查点做效果测试：headway eval {run}",
     ),
     "engine/change-does-not-fit": Text(
-        en="the checkpoint does not fit what this resume changed: {why}",
-        zh="检查点与本次继续训练时所做的修改不符：{why}",
+        en="the checkpoint does not fit what has been changed since it was saved: {why}",
+        zh="检查点与保存之后所做的修改不符：{why}",
         en_hint="put it back: headway resume {run} {words}",
         zh_hint="改回原值：headway resume {run} {words}",
     ),

@@ -60,7 +60,7 @@ def resolve_length(
     """
     key, overruled = _choose(train, layers or {})
     if key == "steps":
-        steps = train.steps or 0
+        steps = max(train.steps or 0, done.step)  # what is taken stays taken, whatever is asked for now
         total = _samples_of(steps, batch_samples, done)
     else:
         total = _total_samples(train, key, train_samples)

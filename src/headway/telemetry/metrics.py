@@ -7,7 +7,7 @@ import logging
 import math
 import os
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from pathlib import Path
@@ -44,6 +44,8 @@ _KEYS: Final = ("a", *COLUMNS)
 _LIMIT: Final = 100_000
 _LINE_BYTES: Final = 512
 _MOST_COUNT: Final = 1 << 53
+_BACK: Final = b'"samples":null,"loss":null,"lr":null,"grad_norm":null,"t":null'
+"""In the line that `go_back` writes, and in no step's."""
 _log: Final = logging.getLogger(__name__)
 
 
@@ -54,7 +56,7 @@ class MetricsWriter:
     """
 
     def __init__(self, path: Path, attempt: int) -> None:
-        self.path = path
+        self.path, self._attempt = path, attempt
         self._line = f'{{"a":{attempt},' + ",".join(f'"{key}":%s' for key in COLUMNS) + "}\n"
         self._rows: list[tuple[object, ...]] = []
         self._waiting = b""
@@ -83,6 +85,14 @@ class MetricsWriter:
         self._rows.append(
             (step, samples, loss, lr, grad_norm, t, dt, data, forward, backward, comm, optimizer, save, eval, mem)
         )
+
+    def go_back(self, step: int) -> None:
+        """Note that the run continues after this step: lines beyond it are of work that is not in the weights.
+
+        The next step's own line would say so too, but a step that is skipped has none.
+        """
+        if step > 0 or (step == 0 and self._attempt > 1):
+            self._rows.append((step, *[None] * (len(COLUMNS) - 1)))
 
     def flush(self) -> None:
         """Append all remembered steps to the file with one write."""
@@ -184,6 +194,11 @@ def _is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value <= _MOST_COUNT
 
 
+def count_steps(lines: bytes) -> int:
+    """Return how many steps whole lines tell of, those of every attempt."""
+    return lines.count(b"\n") - lines.count(_BACK)
+
+
 def _keep_last_attempt(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Keep the steps the run still stands on.
 
@@ -191,11 +206,14 @@ def _keep_last_attempt(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     also those it has not come to again: that work is not in the weights.
     """
     steps = [row[1] for row in rows]
-    if all(map(int.__lt__, steps, steps[1:])):
+    if all(map(int.__lt__, steps, steps[1:])) and None not in map(itemgetter(2), rows):
         return rows
     kept: list[tuple[Any, ...]] = []
     for row in rows:
         if kept and row[0] < kept[-1][0]:
+            continue
+        if row[2] is None and row[6] is None:  # see `go_back`; every step has its time
+            del kept[bisect_right(kept, row[1], key=itemgetter(1)) :]
             continue
         if kept and row[1] <= kept[-1][1]:
             del kept[bisect_left(kept, row[1], key=itemgetter(1)) :]

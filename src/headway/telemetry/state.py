@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -240,10 +241,28 @@ def _pace(steps: Columns, plan: dict[str, Any]) -> tuple[float | None, float | N
 
 
 def _validations(events: list[Event]) -> tuple[Measure | None, Measure | None]:
-    found = [event for event in events if event.get("kind") == "validation" and section(event.get("measures"))]
+    found = held_validations(events)
     last = _measure(found[-1]) if found else None
     bests = [event for event in found if event.get("best")]
     return last, _measure(bests[-1]) if bests else None
+
+
+def held_validations(events: Iterable[Event]) -> list[Event]:
+    """Return the validations of the steps that the run stands on, by step.
+
+    Those of steps it was taken back behind are no longer of its weights, also where it never comes to the step again.
+    """
+    held: list[Event] = []
+    for event in events:
+        kind, step = event.get("kind"), whole(event.get("step"))
+        is_check = kind == "validation" and bool(section(event.get("measures")))
+        if step is None or not (is_check or kind in ("training_started", "rolled_back")):
+            continue
+        while held and held[-1]["step"] > step - is_check:
+            held.pop()
+        if is_check:
+            held.append(event)
+    return held
 
 
 def best_measure(event: Event) -> str:

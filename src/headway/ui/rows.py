@@ -24,7 +24,7 @@ _KEYS: Final = ("a", *COLUMNS)
 _HEADS: Final = np.array([len(key) + (4 if at == 0 else 3) for at, key in enumerate(_KEYS)])
 """Bytes in front of each value: `{"a":` and `"step":`."""
 _CHUNK_BYTES: Final = 1 << 20
-_NEWLINE, _COMMA, _QUOTE, _COLON, _OPEN, _CLOSE, _ZERO = b'\n,":{}0'
+_NEWLINE, _COMMA, _QUOTE, _COLON, _OPEN, _CLOSE, _ZERO, _NULL = b'\n,":{}0n'
 _LONG_BYTES: Final = 16 << 20
 _LOOKS: Final = 360
 _LOOK_BYTES: Final = 24 << 10
@@ -34,6 +34,7 @@ _STRETCHES: Final = 2500
 
 Whole = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Keep = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,8 @@ class Lines:
     ends: Whole
     attempt: Whole
     step: Whole
+    is_mark: Keep
+    """Lines that say where an attempt continues (`MetricsWriter.go_back`), and tell of no step."""
 
     def texts(self, key: str) -> NDArray[np.bytes_]:
         """Return the values of a column as they stand in the file."""
@@ -152,7 +155,8 @@ def _index(data: bytes) -> Lines | None:
     step = read_whole(bytes_, starts[:, 1], stops[:, 1])
     if attempt is None or step is None:
         return None
-    return Lines(bytes_, starts, stops, attempt, step)
+    nulls = bytes_[starts[:, [_KEYS.index("samples"), _KEYS.index("t")]]] == _NULL
+    return Lines(bytes_, starts, stops, attempt, step, nulls.all(1))
 
 
 def _number(text: bytes) -> float:
@@ -162,23 +166,25 @@ def _number(text: bytes) -> float:
         return float("nan")
 
 
-def kept_rows(attempt: Whole, step: Whole) -> NDArray[np.bool_]:
+def kept_rows(attempt: Whole, step: Whole, is_mark: Keep) -> Keep:
     """Say which lines the run still stands on, as `telemetry.read_metrics` does: a later attempt takes steps back."""
     kept = np.zeros(len(step), dtype=np.bool_)
     if not len(step):
         return kept
-    turns = np.flatnonzero((np.diff(step) <= 0) | (np.diff(attempt) != 0)) + 1
+    turns = np.flatnonzero((np.diff(step) <= 0) | (np.diff(attempt) != 0) | is_mark[:-1] | is_mark[1:]) + 1
     runs: list[tuple[int, int]] = []
     for first, last in zip([0, *turns.tolist()], [*turns.tolist(), len(step)], strict=True):
         if runs and attempt[first] < attempt[runs[-1][1] - 1]:
             continue
-        while runs and step[runs[-1][1] - 1] >= step[first]:
+        back_to = step[first] + is_mark[first]  # the first step that is taken back
+        while runs and step[runs[-1][1] - 1] >= back_to:
             begin, end = runs.pop()
-            end = begin + int(np.searchsorted(step[begin:end], step[first]))
+            end = begin + int(np.searchsorted(step[begin:end], back_to))
             if end > begin:
                 runs.append((begin, end))
                 break
-        runs.append((first, last))
+        if not is_mark[first]:
+            runs.append((first, last))
     for first, last in runs:
         kept[first:last] = True
     return kept
@@ -214,7 +220,7 @@ def sample_rows(path: Path, wanted: Floats | None = None) -> Sample:
     """
     chance = np.random.default_rng(0)
     size, stretch, place = _size(path), 0, 0
-    attempts, steps, rows, weights, texts = [], [], [], [], []
+    heads, rows, weights, texts = [], [], [], []
     for lines in read_lines(path):
         num = len(lines.step)
         # The file's size and its first lines tell how many steps there are, near enough to choose by.
@@ -224,19 +230,19 @@ def sample_rows(path: Path, wanted: Floats | None = None) -> Sample:
         else:
             weight = np.where(np.isin(lines.step, wanted), 1.0, np.nan)
         chosen = ~np.isnan(weight)
-        attempts.append(lines.attempt)
-        steps.append(lines.step)
+        heads.append((lines.attempt, lines.step, lines.is_mark))
         rows.append(np.flatnonzero(chosen) + place)
         weights.append(weight[chosen])
         texts.append(lines.whole(chosen))
         place += num
-    if not steps:
+    if not heads:
         return Sample(columns_of(b""), np.zeros(0), 0, 0)
-    kept = kept_rows(np.concatenate(attempts), np.concatenate(steps))
+    attempt, step, is_mark = map(np.concatenate, zip(*heads, strict=True))
+    kept = kept_rows(attempt, step, is_mark)
     columns, at = columns_of(b"".join(texts)), kept[np.concatenate(rows)]
     assert len(columns["step"]) == len(at), "what was found by its commas is a line"
     thinned = {key: array("d", np.frombuffer(values)[at].tobytes()) for key, values in columns.items()}
-    return Sample(thinned, np.concatenate(weights)[at], len(kept), int(kept.sum()))
+    return Sample(thinned, np.concatenate(weights)[at], int((~is_mark).sum()), int(kept.sum()))
 
 
 def glance_rows(path: Path) -> Sample:
@@ -246,18 +252,19 @@ def glance_rows(path: Path) -> Sample:
     between two places is not seen yet.
     """
     chance, size = np.random.default_rng(0), _size(path)
-    found: list[tuple[Whole, Whole, Floats, bytes]] = []
+    heads, weights, texts = [], [], []
     for lines in _look(path, size):
         weight = _choose(lines, max(1, len(lines.step) // 3), chance)
         weight *= size / (_LOOKS * _LOOK_BYTES)
         chosen = ~np.isnan(weight)
-        found.append((lines.attempt[chosen], lines.step[chosen], weight[chosen], lines.whole(chosen)))
-    if not found:
+        heads.append((lines.attempt[chosen], lines.step[chosen], lines.is_mark[chosen]))
+        weights.append(weight[chosen])
+        texts.append(lines.whole(chosen))
+    if not heads:
         return Sample(columns_of(b""), np.zeros(0), 0, 0)
-    attempts, steps, weights = (np.concatenate([one[at] for one in found]) for at in range(3))
-    at, columns = kept_rows(attempts, steps), columns_of(b"".join(one[3] for one in found))
+    at, columns = kept_rows(*map(np.concatenate, zip(*heads, strict=True))), columns_of(b"".join(texts))
     thinned = {key: array("d", np.frombuffer(values)[at].tobytes()) for key, values in columns.items()}
-    return Sample(thinned, weights[at], 0, 0)
+    return Sample(thinned, np.concatenate(weights)[at], 0, 0)
 
 
 def _look(path: Path, size: int) -> Iterator[Lines]:

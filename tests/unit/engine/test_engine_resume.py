@@ -132,3 +132,15 @@ def test_a_change_that_the_checkpoint_does_not_fit_is_named_with_the_words_that_
         make_run(tmp_path, "train.steps=6", "optimizer.name=sgd", "task.width=8", attempt=2)
     assert refused.value.code == "engine/change-does-not-fit"
     assert f"headway resume {tmp_path.name} optimizer.name=adamw task.width=16 lr.decay=null" in refused.value.hint()
+
+
+def test_a_change_that_does_not_fit_is_still_named_by_the_resumes_after_it(tmp_path):
+    train(make_run(tmp_path, "train.steps=3"))
+    note(tmp_path, "run_resumed", changes={"seed": [1, 2]})
+    note(tmp_path, "checkpoint_committed", step=3)
+    note(tmp_path, "run_resumed", changes={"task.width": [16, 8], "lr.base": [0.1, 0.2]})
+    note(tmp_path, "run_resumed", changes={"task.width": [8, 9], "lr.base": [0.2, 0.1]})
+    note(tmp_path, "run_resumed", changes={})
+    with pytest.raises(TrainError) as refused:
+        make_run(tmp_path, "task.width=9", attempt=2)
+    assert refused.value.hint().endswith(f"headway resume {tmp_path.name} task.width=16")

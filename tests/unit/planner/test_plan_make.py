@@ -200,8 +200,8 @@ def test_the_total_is_kept_over_any_number_of_resumes_and_the_written_micro_batc
         (TrainConfig(steps=100), 100, 300 + (100 - 50) * 16),
         (TrainConfig(samples=900), 50 + 38, 900),
         (TrainConfig(epochs=1), 50 + 44, 1000),
-        (TrainConfig(steps=40), 40, 300),
         (TrainConfig(samples=200), 50, 200),
+        (TrainConfig(steps=40), 50, 300),
     ],
 )
 def test_the_length_of_a_run_that_continues_is_what_it_has_done_and_what_is_left(train, steps, samples):

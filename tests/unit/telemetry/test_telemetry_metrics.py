@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.telemetry import COLUMNS, MetricsWriter, read_metrics, tail_metrics
+from headway.telemetry import COLUMNS, MetricsWriter, count_steps, read_metrics, tail_metrics
 
 
 def write_steps(path: Path, attempt: int, first: int, last: int, loss: float = 1.0) -> None:
@@ -124,3 +124,15 @@ def test_a_write_that_fails_half_way_raises_nothing_and_keeps_the_steps(tmp_path
     writer.flush()
     writer.close()
     assert list(read_metrics(tmp_path / "m")["step"]) == [1]
+
+
+def test_what_an_attempt_continues_behind_is_gone_although_its_first_steps_have_no_line(tmp_path: Path) -> None:
+    write_steps(tmp_path / "m", 1, 1, 9)
+    writer = MetricsWriter(tmp_path / "m", 2)
+    writer.go_back(3)
+    writer.flush()
+    assert list(read_metrics(tmp_path / "m")["step"]) == [1, 2, 3] == list(tail_metrics(tmp_path / "m")["step"])
+    writer.add(6, 48, 1.0, 0.1, 0.5, 1.0, 0.1)
+    writer.close()
+    assert list(read_metrics(tmp_path / "m")["step"]) == [1, 2, 3, 6]
+    assert count_steps((tmp_path / "m").read_bytes()) == 10

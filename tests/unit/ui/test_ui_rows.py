@@ -26,6 +26,10 @@ def write_metrics(path: Path, steps: list[tuple[int, int]], **more: object) -> N
         for other in writers.values():
             if other is not writer:
                 other.flush()
+        if step <= 0:  # where an attempt continues
+            writer.go_back(-step)
+            writer.flush()
+            continue
         loss = float("nan") if step % 97 == 5 else chance.random()
         facts = {"save": 0.5 if step % 50 == 0 else 0.0, "mem": None if step % 3 else 1 << 30, **more}
         dt = chance.random()
@@ -42,6 +46,9 @@ HISTORIES = {
     "back to the start": [*[(1, step) for step in range(1, 100)], *[(2, step) for step in range(1, 40)]],
     "twice": [*[(1, s) for s in range(1, 90)], *[(2, s) for s in range(50, 80)], *[(3, s) for s in range(20, 200)]],
     "a late line of an old attempt": [*[(1, s) for s in range(1, 50)], (2, 30), (1, 51), (2, 31), (2, 32)],
+    "continued": [*[(1, s) for s in range(1, 50)], (2, -30), *[(2, s) for s in range(33, 40)], (3, -60), (4, -20)],
+    "from the start, no step yet": [*[(1, s) for s in range(1, 50)], (2, 0)],
+    "a fork": [(1, -20), (1, 25), (1, 26)],
     "rolled back": [*[(1, s) for s in range(1, 50)], *[(1, s) for s in range(30, 60)]],
 }
 
@@ -52,8 +59,9 @@ def test_the_same_lines_count_as_in_the_slow_reader(tmp_path, name):
     write_metrics(path, HISTORIES[name])
     slow = read_metrics(path)
     parts = list(read_lines(path))
-    attempt, step = (np.concatenate([getattr(part, key) for part in parts]) for key in ("attempt", "step"))
-    kept = kept_rows(attempt, step)
+    heads = [np.concatenate([getattr(part, key) for part in parts]) for key in ("attempt", "step", "is_mark")]
+    attempt, step, _ = heads
+    kept = kept_rows(*heads)
     assert step[kept].tolist() == list(slow["step"]) and attempt[kept].tolist() == list(slow["a"])
 
 
@@ -65,11 +73,14 @@ def test_random_histories_count_the_same(tmp_path):
             step += 1
             if chance.random() < 0.08:
                 step, attempt = chance.randrange(1, step + 2), attempt + chance.choice((0, 1, 1))
+                if chance.random() < 0.5:
+                    history.append((attempt, 1 - step))
+                    step += chance.choice((0, 0, 3))
             history.append((attempt, step))
         path = tmp_path / str(number)
         write_metrics(path, history)
         (part,) = read_lines(path)
-        kept = kept_rows(part.attempt, part.step)
+        kept = kept_rows(part.attempt, part.step, part.is_mark)
         assert part.step[kept].tolist() == list(read_metrics(path)["step"]), history
 
 

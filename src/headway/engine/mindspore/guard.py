@@ -48,6 +48,8 @@ def _roll_back(run: MindRun, start: int, facts: dict[str, object]) -> None:
     resume(run)
     run.taken.clear()
     run.progress = policy.after_roll_back(run.progress, before, (start, end))
+    if run.ranks.rank == 0:
+        run.reporter.event({"kind": "rolled_back", "step": run.progress.step})
     if run.measured_step != run.progress.step:
         run.measured_step = None  # a later step of this number has other weights
 

@@ -219,6 +219,7 @@ def resume(run: MindRun) -> list[tuple[Path, str]]:
         _load(run, path)
     skipped = found.skipped if found else ()
     run.saver.distrust(skipped)
+    run.metrics.go_back(run.progress.step)
     return [(bad, why.text()) for bad, why in skipped]
 
 

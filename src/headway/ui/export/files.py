@@ -21,19 +21,20 @@ from headway.telemetry import (
     RANK_KEYS,
     Event,
     RunDir,
+    held_validations,
     number,
     plain,
     read_devices,
     read_events,
     section,
-    whole,
 )
 from headway.ui.export.tensorboard import Table, write_events, write_tables
-from headway.ui.rows import Lines, kept_rows, open_new, read_lines
+from headway.ui.rows import Keep, Lines, kept_rows, open_new, read_lines
 
 Format = Literal["csv", "json", "tensorboard"]
 FORMATS: Final = ("csv", "json", "tensorboard")
-Keep = NDArray[np.bool_]
+Heads = tuple[NDArray[np.int64], NDArray[np.int64], Keep]
+"""Attempt, step and mark of each line."""
 _TAGS: Final = {
     **{key: f"train/{key}" for key in ("loss", "lr", "grad_norm", "samples", "mem")},
     **{key: f"time/{key}" for key in COLUMNS[COLUMNS.index("dt") :] if key != "mem"},
@@ -54,7 +55,7 @@ def export_run(run: RunDir, kind: Format, to: Path) -> int:
 
     Metrics go through as a stream: their values are copied as they stand, so a run of any length takes little memory.
     """
-    checks = [event for event in read_events(run.events) if event.get("kind") == "validation" and _is_check(event)]
+    checks = held_validations(read_events(run.events))
     if not checks and not any(True for rank in run.ranks() for _ in read_lines(run.metrics(rank))):
         raise UsageError("ui/no-metrics", name=run.name)
     to.mkdir(parents=True, exist_ok=True)
@@ -65,10 +66,6 @@ def export_run(run: RunDir, kind: Format, to: Path) -> int:
     if kind == "json":
         return _write_json(run, checks, to)
     return _write_tensorboard(run, checks, to)
-
-
-def _is_check(event: Event) -> bool:
-    return whole(event.get("step")) is not None and bool(section(event.get("measures")))
 
 
 def _checks(checks: list[Event]) -> Iterator[dict[str, Any]]:
@@ -160,16 +157,15 @@ def _copy_rows(run: RunDir, file: IO[bytes], write: Callable[[IO[bytes], int, Li
     num = 0
     for rank in run.ranks():
         began = file.tell()
-        attempts, steps = [], []
+        heads = []
         is_first = num == 0
         for lines in read_lines(run.metrics(rank)):
             write(file, rank, lines, np.ones(len(lines.step), dtype=np.bool_), is_first)
             is_first = False
-            attempts.append(lines.attempt)
-            steps.append(lines.step)
-        if not steps:
+            heads.append((lines.attempt, lines.step, lines.is_mark))
+        if not heads:
             continue
-        kept = kept_rows(np.concatenate(attempts), np.concatenate(steps))
+        kept = kept_rows(*map(np.concatenate, zip(*heads, strict=True)))
         if not kept.all():
             file.seek(began)
             file.truncate()
@@ -200,23 +196,20 @@ def _write_tensorboard(run: RunDir, checks: list[Event], to: Path) -> int:
 
 
 def _write_rank(metrics: Path, target: Path) -> int:
-    seen: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+    seen: list[Heads] = []
     num = write_tables(target, _tables(metrics, seen))
     if not seen:
         return num
-    attempts, steps = (np.concatenate(column) for column in zip(*seen, strict=True))
     # As with the other formats: only a rank that has done steps again is read twice.
-    kept = kept_rows(attempts, steps)
+    kept = kept_rows(*map(np.concatenate, zip(*seen, strict=True)))
     return num if kept.all() else write_tables(target, _tables(metrics, [], kept))
 
 
-def _tables(
-    path: Path, seen: list[tuple[NDArray[np.int64], NDArray[np.int64]]], kept: Keep | None = None
-) -> Iterator[Table]:
-    """Yield the lines as columns, or those that are kept; add attempts and steps to `seen`."""
+def _tables(path: Path, seen: list[Heads], kept: Keep | None = None) -> Iterator[Table]:
+    """Yield the lines as columns, or those that are kept; add what `kept_rows` asks for to `seen`."""
     place = 0
     for lines in read_lines(path):
-        seen.append((lines.attempt, lines.step))
+        seen.append((lines.attempt, lines.step, lines.is_mark))
         keep = slice(None) if kept is None else kept[place : place + len(lines.step)]
         place += len(lines.step)
         values = {tag: lines.floats(key)[keep] for key, tag in _TAGS.items()}

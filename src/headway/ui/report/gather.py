@@ -23,6 +23,8 @@ from headway.telemetry import (
     Measure,
     RunDir,
     RunState,
+    count_steps,
+    held_validations,
     number,
     read_devices,
     read_events,
@@ -112,7 +114,7 @@ def gather(run: RunDir, *, with_siblings: bool = True, at_once: bool = False) ->
     state = run_state(run, events)
     is_glance = at_once and is_long_run(run)
     by_rank, weight, redone = _glance(run) if is_glance else _read_ranks(run)
-    validations = _last_of_steps([event for event in events if event.get("kind") == "validation"])
+    validations = held_validations(events)
     origins = read_record(run.origins)
     siblings = find_siblings(run) if with_siblings else []
     return Facts(
@@ -166,11 +168,6 @@ def _log_tail(run: RunDir) -> list[str]:
     return redact_lines([clean_text(line) for line in lines[-40:]])
 
 
-def _last_of_steps(validations: list[Event]) -> list[Event]:
-    by_step = {event["step"]: event for event in validations if isinstance(event.get("step"), int)}
-    return [by_step[step] for step in sorted(by_step) if by_step[step].get("measures")]
-
-
 def _baselines(events: list[Event], measure: Measure | None) -> list[tuple[str, Measure]]:
     """Return `unigram` for `unigram_bpb` when the run is judged by `bpb`."""
     if measure is None:
@@ -204,7 +201,7 @@ def _read_ranks(run: RunDir) -> tuple[dict[int, Columns], Floats | None, int]:
     ranks = run.ranks()
     if not ranks or not any(is_long(run.metrics(rank)) for rank in ranks):
         found = {rank: read_metrics(run.metrics(rank)) for rank in ranks}
-        lines = read_part(run.metrics(0)).count(b"\n") if 0 in found else 0
+        lines = count_steps(read_part(run.metrics(0))) if 0 in found else 0
         return found, None, max(0, lines - len(found[0]["step"])) if 0 in found else 0
     first = sample_rows(run.metrics(ranks[0]))
     chosen = np.frombuffer(first.columns["step"]) if len(first.columns["step"]) else np.zeros(0)

@@ -80,8 +80,9 @@ def list_measures(facts: Facts) -> list[tuple[str, str, str]]:
     for event in facts.events:
         if event.get("kind") == "baseline":
             baselines.update(event.get("measures") or {})
-        elif event.get("kind") in ("validation", "trial"):
+        elif event.get("kind") == "trial":
             found.update(event.get("measures") or {})
+    found = {**(facts.validations[-1]["measures"] if facts.validations else {}), **found}
     rows = []
     for name, value in found.items():
         beside = {key.removesuffix(f"_{name}"): one for key, one in baselines.items() if key.endswith(f"_{name}")}

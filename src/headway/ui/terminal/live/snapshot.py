@@ -15,6 +15,7 @@ from headway.telemetry import (
     RunDir,
     RunState,
     best_measure,
+    held_validations,
     number,
     own_step_s,
     read_devices,
@@ -86,7 +87,7 @@ def read_snapshot(run: RunDir) -> Snapshot:
     batch = number(plan.get("batch_samples"))
     seconds = read_sparkline(run.metrics(0), _POINTS, "dt")
     devices = read_devices(run.devices)
-    checks = [event for event in events if event.get("kind") == "validation" and section(event.get("measures"))]
+    checks = held_validations(events)
     name = best_measure(checks[-1]) if checks else ""
     lines = read_log_tail(run.log, _LOG_BYTES).decode("utf-8", "replace").split("\n")
     return Snapshot(
