@@ -12,7 +12,7 @@ Most lives run the commands inside this process up to where they would supervise
 exact place (`lives_ranks.py`): these are the same every time. `--real` of a hundred are typed as commands, each a
 process of its own with its supervisor, which may be killed too; where those are hit depends on the clock.
 
-    python bench/run_lives.py [--lives 300] [--seed 1] [--real 10] [--seconds S] [--only N] [--keep] [--at-once 1]
+    python bench/run_lives.py [--lives 300] [--seed 1] [--real 10] [--seconds S] [--only N …] [--keep] [--at-once 1]
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--real", type=int, default=10, help="of a hundred lives, how many are typed as commands")
     parser.add_argument("--seconds", type=float, default=math.inf, help="no life begins after this time")
-    parser.add_argument("--only", type=int, help="the number of one life")
+    parser.add_argument("--only", type=int, nargs="+", help="the numbers of single lives")
     parser.add_argument("--at-once", type=int, default=1, help="lives that are lived side by side")
     parser.add_argument("--keep", action="store_true", help="leave the runs of wrong lives where they are")
     args = parser.parse_args()
     numbers: Sequence[int] = range(args.seed * 100_000, args.seed * 100_000 + args.lives)
-    numbers = [args.only] if args.only is not None else numbers
+    numbers = args.only or numbers
     tally = live_side_by_side(numbers, args.at_once, real=args.real, keep=args.keep, seconds=args.seconds)
     hits = ", ".join(f"{name} {count}" for name, count in sorted(tally.hits.items()))
     print(f"{tally.lives} lives, {tally.events} events ({hits})")

@@ -12,7 +12,17 @@ import pytest
 from fakes.run_fixture import FakeRun, bpb_at, loss_at, write_live_run, write_run
 from headway.errors import UsageError
 from headway.process import is_held, make_lease
-from headway.telemetry import EventLog, MetricsWriter, RunDir, find_run, number, read_json, run_state, write_json
+from headway.telemetry import (
+    EventLog,
+    MetricsWriter,
+    RunDir,
+    find_run,
+    number,
+    read_events,
+    read_json,
+    run_state,
+    write_json,
+)
 
 
 def test_a_finished_run_is_told_whole(tmp_path: Path) -> None:
@@ -174,3 +184,23 @@ def test_a_foreign_run_shows_the_last_loss_it_printed(tmp_path: Path) -> None:
     writer.add(60, 0, nan, nan, nan, 2.0, 0.1, *[0.0] * 7)
     writer.close()
     assert (run_state(run).step, run_state(run).loss) == (60, 0.5)
+
+
+def test_a_validation_that_the_run_went_back_behind_is_neither_its_best_nor_its_last(tmp_path: Path) -> None:
+    log = EventLog(RunDir(tmp_path).events)
+
+    def validate(step: int, mse: float, *, best: bool) -> None:
+        log.append("validation", step=step, measures={"mse": mse}, best=best, measure="mse", sense="min")
+
+    log.append("training_started", attempt=1, step=0)
+    validate(3, 1.2, best=True)
+    validate(6, 1.1, best=True)
+    log.append("training_started", attempt=2, step=4)
+    state = run_state(RunDir(tmp_path), read_events(RunDir(tmp_path).events))
+    assert (state.best.step, state.validation.step) == (3, 3)
+    validate(5, 1.3, best=False)
+    validate(8, 1.0, best=True)
+    log.append("rolled_back", step=5)
+    log.close()
+    state = run_state(RunDir(tmp_path))
+    assert (state.best.step, state.validation.step, state.validation.value) == (3, 5, 1.3)
