@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import torch
 from torch import Tensor
@@ -38,7 +38,22 @@ class Piece:
     """Whether this rank writes it; of several ranks that hold the same box, one is the owner."""
 
 
-def restore(path: Path, manifest: Manifest, pieces: Iterable[Piece], *, only: str = "", partial: bool = False) -> None:
+class Source(Protocol):
+    """Where the bytes of saved pieces are: the files of a checkpoint, or memory."""
+
+    def read(self, piece: PieceEntry, start: int, into: memoryview) -> None:
+        """Fill bytes from a place in a saved piece."""
+
+
+def restore(
+    path: Path,
+    manifest: Manifest,
+    pieces: Iterable[Piece],
+    *,
+    only: str = "",
+    partial: bool = False,
+    source: Source | None = None,
+) -> None:
     """Fill every piece's tensor from a verified checkpoint, reading only the bytes that it needs.
 
     Args:
@@ -47,12 +62,13 @@ def restore(path: Path, manifest: Manifest, pieces: Iterable[Piece], *, only: st
         pieces: the tensors to fill; several pieces may be of the same global tensor.
         only: prefix of the names this run wants, `model/` for weights alone.
         partial: this rank wants only some of the names; without it a name left over is refused.
+        source: where the bytes are, if not in the folder's files.
     """
     wanted = list(pieces)
     _check_names(path, manifest, wanted, only=only, partial=partial)
     for piece in wanted:
         _check_piece(path, piece, manifest.tensors[piece.name])
-    with _Files(path) as files, torch.no_grad():
+    with nullcontext(source) if source is not None else _Files(path) as files, torch.no_grad():
         for piece in wanted:
             for saved in manifest.tensors[piece.name].pieces:
                 _fill(piece, saved, files)
@@ -72,17 +88,17 @@ class _Files:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def read(self, piece: PieceEntry, start: int, into: Tensor) -> None:
-        """Fill a byte tensor from a place in a saved piece."""
+    def read(self, piece: PieceEntry, start: int, into: memoryview) -> None:
+        """Fill bytes from a place in a saved piece."""
         if piece.file not in self._open:
             fd = self._stack.enter_context(open_inside(self._folder, piece.file, where=self._path))
             self._open[piece.file] = fd, read_header(fd, where=self._path / piece.file)
         fd, header = self._open[piece.file]
         at = header.data_start + header.spans[piece.key].start + start
-        fill_from(fd, at, memoryview(into.numpy()), where=self._path / piece.file)
+        fill_from(fd, at, into, where=self._path / piece.file)
 
 
-def _fill(piece: Piece, saved: PieceEntry, files: _Files) -> None:
+def _fill(piece: Piece, saved: PieceEntry, files: Source) -> None:
     """Copy the box a wanted piece shares with a saved one, slab by slab of rows."""
     if not piece.shape:
         piece.tensor.copy_(_read_rows(piece.tensor.dtype, saved, files, 0, 1).view(()))
@@ -103,11 +119,11 @@ def _fill(piece: Piece, saved: PieceEntry, files: _Files) -> None:
         into.copy_(rows[(slice(None), *inside[1:])])
 
 
-def _read_rows(dtype: torch.dtype, saved: PieceEntry, files: _Files, low: int, high: int) -> Tensor:
+def _read_rows(dtype: torch.dtype, saved: PieceEntry, files: Source, low: int, high: int) -> Tensor:
     shape = saved.shape or (1,)
     row_bytes = dtype.itemsize * math.prod(shape[1:])
     data = torch.empty((high - low) * row_bytes, dtype=torch.uint8)
-    files.read(saved, low * row_bytes, data)
+    files.read(saved, low * row_bytes, memoryview(data.numpy()))
     return data.view(dtype).view(high - low, *shape[1:])
 
 

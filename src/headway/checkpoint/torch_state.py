@@ -15,14 +15,25 @@ from torch import Tensor
 from headway.checkpoint.buffer import HostBuffer
 from headway.checkpoint.commit import SaveFields
 from headway.checkpoint.disk import Disk
-from headway.checkpoint.layout import lay_out
+from headway.checkpoint.layout import Span, lay_out
 from headway.checkpoint.restore import Piece, restore
 from headway.checkpoint.shard import Box, Shard, box_key
 from headway.checkpoint.torch_types import DTYPES
 from headway.checkpoint.writer import Report, Retention, Save, Writer
 from headway.errors import CheckpointError
 
-__all__ = ["Piece", "Saver", "pieces_of_tensor", "restore", "split_replicated"]
+__all__ = [
+    "Piece",
+    "Saver",
+    "copy_all",
+    "end_of",
+    "is_written",
+    "outline",
+    "pieces_of_tensor",
+    "place_pieces",
+    "restore",
+    "split_replicated",
+]
 
 Agree = Callable[[bool], bool]
 """Takes this rank's flag, returns whether any rank's is set; every rank calls it at the same place."""
@@ -97,7 +108,7 @@ class Saver:
 
     def prepare(self, pieces: Iterable[Piece]) -> None:
         """Make the memory ready that the first save will need; the pieces are those it will be given."""
-        mine = list(filter(_is_written, pieces))
+        mine = list(filter(is_written, pieces))
         total = sum(piece.tensor.nbytes for piece in mine)
         if any(piece.tensor.is_cuda for piece in mine):
             self._take_buffer(total, on_cuda=True)
@@ -167,7 +178,7 @@ class Saver:
 
     def _copy_to_host(self, pieces: Iterable[Piece]) -> Shard:
         """Copy into one buffer that has the layout of the file; the buffer is kept for the next save."""
-        mine = list(filter(_is_written, pieces))
+        mine = list(filter(is_written, pieces))
         sources = [piece.tensor for piece in mine]
         on_cuda = any(source.is_cuda for source in sources)
         # Of 10,000 tensors every one costs more than its bytes; from one save to the next nothing of this changes.
@@ -177,26 +188,15 @@ class Saver:
             self._copies = self._prepare_copies(mine, looks, on_cuda=on_cuda)
         elif self._buffer is not None:
             self._buffer.settle()
-        _copy_all(sources, self._copies.targets)
+        copy_all(sources, self._copies.targets)
         return self._copies.shard
 
     def _prepare_copies(self, mine: list[Piece], looks: list[Any], *, on_cuda: bool) -> _Copies:
         """Lay out the file of these pieces and find each its place in the buffer."""
-        by_key: dict[str, Piece] = {}
-        for piece in mine:
-            if _key(piece) in by_key:
-                raise CheckpointError("checkpoint/saved-twice", name=piece.name, offset=list(piece.offset))
-            by_key[_key(piece)] = piece
-        spans = lay_out({key: (_dtype(piece), tuple(piece.tensor.shape)) for key, piece in by_key.items()})
-        total = max((span.end for span in spans.values()), default=0)
-        buffer = self._take_buffer(total, on_cuda=on_cuda)
-        places = [(spans[key], piece.tensor.dtype) for key, piece in by_key.items()]
-        shard = Shard(
-            boxes={key: Box(piece.name, tuple(piece.shape), tuple(piece.offset)) for key, piece in by_key.items()},
-            spans=spans,
-            data=memoryview(buffer.numpy()),
-        )
-        targets = [buffer[span.start : span.end].view(dtype).view(span.shape) for span, dtype in places]
+        boxes, spans = outline(mine)
+        buffer = self._take_buffer(end_of(spans), on_cuda=on_cuda)
+        shard = Shard(boxes=boxes, spans=spans, data=memoryview(buffer.numpy()))
+        targets = place_pieces(mine, spans, buffer)
         return _Copies(looks=looks, on_cuda=on_cuda, targets=targets, shard=shard)
 
     def _take_buffer(self, total: int, *, on_cuda: bool) -> Tensor:
@@ -213,8 +213,30 @@ class Saver:
         return torch.frombuffer(data, dtype=torch.uint8) if total else torch.empty(0, dtype=torch.uint8)
 
 
+def outline(pieces: Iterable[Piece]) -> tuple[dict[str, Box], dict[str, Span]]:
+    """Return the boxes of a file of these pieces and each one's place in it, by key."""
+    by_key: dict[str, Piece] = {}
+    for piece in pieces:
+        if _key(piece) in by_key:
+            raise CheckpointError("checkpoint/saved-twice", name=piece.name, offset=list(piece.offset))
+        by_key[_key(piece)] = piece
+    boxes = {key: Box(piece.name, tuple(piece.shape), tuple(piece.offset)) for key, piece in by_key.items()}
+    return boxes, lay_out({key: (_dtype(piece), tuple(piece.tensor.shape)) for key, piece in by_key.items()})
+
+
+def end_of(spans: Mapping[str, Span]) -> int:
+    """Return the bytes that the spans fill."""
+    return max((span.end for span in spans.values()), default=0)
+
+
+def place_pieces(pieces: Iterable[Piece], spans: Mapping[str, Span], buffer: Tensor) -> list[Tensor]:
+    """Return each piece's place in a buffer of bytes, as a tensor of its kind and shape."""
+    places = [(spans[_key(piece)], piece.tensor.dtype) for piece in pieces]
+    return [buffer[span.start : span.end].view(dtype).view(span.shape) for span, dtype in places]
+
+
 @torch.no_grad()
-def _copy_all(sources: list[Tensor], targets: list[Tensor]) -> None:
+def copy_all(sources: list[Tensor], targets: list[Tensor]) -> None:
     """Copy device to host; on CUDA by a side stream, waited for once."""
     devices = {source.device for source in sources if source.is_cuda}
     streams = {device: torch.cuda.Stream(device) for device in devices}
@@ -296,7 +318,7 @@ def _any_rank(flag: bool) -> bool:
     return bool(value.item())
 
 
-def _is_written(piece: Piece) -> bool:
+def is_written(piece: Piece) -> bool:
     is_empty_tensor = not all(piece.shape)
     return piece.is_owner and (piece.tensor.numel() > 0 or is_empty_tensor)
 

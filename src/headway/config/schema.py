@@ -145,6 +145,10 @@ class SaveConfig(Section):
     """Epochs between checkpoints, as some guides count, in addition to `save.every`."""
     every_s: Positive | None = None
     """Seconds between checkpoints, in addition to `save.every`."""
+    in_memory: Literal["auto"] | Whole = "auto"
+    """Steps between copies of the training state in host memory, from which a run continues when a rank is killed,
+    crashes or hangs; auto: every step, or less often where that would cost more than 5% of the training time; 0: none,
+    such a run continues from its last checkpoint."""
     keep_last: Count = 2
     """How many of the newest checkpoints to keep."""
     keep_every: Count | None = None

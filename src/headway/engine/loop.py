@@ -34,6 +34,10 @@ def train(run: Run) -> Literal["done", "stopped"]:
     run.open_data()
     run.meter.restart()
     flushed = time.monotonic()
+    if run.owes_save:
+        run.meter.enter(SAVE)
+        save(run, is_needed=True)
+        run.owes_save = False
     while True:
         if run.progress.owes_validation:
             validate(run)
@@ -41,6 +45,7 @@ def train(run: Run) -> Literal["done", "stopped"]:
             break
         if run.progress.owes_trial:
             try_out(run)
+            keep_again(run)
         before = run.progress.step, run.progress.position
         totals = take_step(run)
         now = time.monotonic()
@@ -123,7 +128,14 @@ def end_step(run: Run, totals: Totals, before: tuple[int, int]) -> None:
     run.progress = policy.end_step(course, run.progress, before=before)
     wishes = {"is_stop_wanted": totals.is_stop_wanted, "is_save_wanted": totals.is_save_wanted}
     how = policy.choose_save(course, run.progress, before=before, **wishes)
-    if how != "no" and run.saved_step != run.progress.step:
+    is_saved = how != "no" and run.saved_step != run.progress.step
+    if run.last_step is not None:
+        is_due = run.last_step.is_due(run.progress.step, is_wanted=totals.is_copy_wanted)
+        # Never older than the disk, and never of a time that the guard has taken back.
+        if is_due or is_saved or run.progress.step <= before[0]:
+            run.meter.enter(SAVE)
+            run.last_step.keep(run, is_saved=is_saved)
+    if is_saved:
         run.meter.enter(STOPPING if totals.is_stop_wanted else SAVE)
         save(run, is_needed=how == "surely")
 
@@ -140,7 +152,8 @@ def _backward_one(run: Run, sums: StepSums, *, is_last: bool, scale: float) -> L
         loss = run.task.loss(run.model, batch)
     sums.add(loss)
     if is_last:
-        sums.send(is_stop_wanted=run.is_stop_wanted(), is_save_wanted=_is_save_time(run))
+        is_copy_wanted = run.last_step is not None and run.ranks.rank == 0 and run.last_step.is_wanted()
+        sums.send(is_stop_wanted=run.is_stop_wanted(), is_save_wanted=_is_save_time(run), is_copy_wanted=is_copy_wanted)
     meter.enter(BACKWARD)
     (loss.total * scale).backward()
     return loaded
@@ -167,9 +180,17 @@ def validate(run: Run) -> None:
     if run.ranks.rank == 0:
         event = {"kind": "validation", "step": progress.step, "measures": measures, "best": is_best}
         run.reporter.event({**event, "measure": name, "sense": sense})
-    if is_best and run.config.save.keep_best and (run.saved_step != progress.step or run.is_saved_suspect):
+    is_saved = is_best and run.config.save.keep_best and (run.saved_step != progress.step or run.is_saved_suspect)
+    keep_again(run, is_saved=is_saved)
+    if is_saved:
         save(run, is_needed=True)
     run.meter.pause()
+
+
+def keep_again(run: Run, *, is_saved: bool = False) -> None:
+    """Where this step is kept in memory, keep it with what it has done since: it need not be validated twice."""
+    if run.last_step is not None and run.last_step.has(run.progress.step):
+        run.last_step.keep(run, is_saved=is_saved)
 
 
 def try_out(run: Run) -> None:

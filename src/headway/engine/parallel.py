@@ -56,6 +56,15 @@ class Ranks:
             self.store.wait([key], _WAIT_FOR_FIRST)
         return str(self.store.get(key).decode())
 
+    def gather(self, numbers: Sequence[int]) -> list[list[int]]:
+        """Return every rank's numbers, of which each rank gives as many."""
+        if self.world_size == 1:
+            return [list(numbers)]
+        own = torch.tensor(numbers, dtype=torch.int64, device=self.device)
+        found = [torch.empty_like(own) for _ in range(self.world_size)]
+        dist.all_gather(found, own)
+        return [one.tolist() for one in found]
+
 
 def join(job: dict[str, Any], *, device: torch.device, backend: str) -> Ranks:
     """Meet the other ranks through the store whose listening socket the supervisor has bound."""

@@ -17,6 +17,7 @@ from headway.checkpoint.torch_state import Saver
 from headway.config import RunConfig
 from headway.engine import neutral
 from headway.engine.ema import Ema
+from headway.engine.last_step import go_back
 from headway.engine.loop import train
 from headway.engine.meter import ENDED, Meter
 from headway.engine.optim import make_optimizers
@@ -27,6 +28,7 @@ from headway.engine.rank_state import Run
 from headway.engine.reporter import Reporter, report_saves
 from headway.engine.snapshot import prepare_save, resume, seed_everything
 from headway.engine.wishes import listen_for_save, listen_for_stop
+from headway.errors import CheckpointError
 from headway.messages import set_language
 from headway.planner import Plan, make_schedule
 from headway.task import Task, find_recipe, hash_frozen, refuse_other_optimizer
@@ -115,8 +117,14 @@ def prepare(job: dict[str, Any], reporter: Reporter, plan: Plan | None = None) -
         save_asked_at=save_asked_at,
         shrunk=stored.get("shrunk"),
     )
-    for path, why in resume(run):
-        reporter.event({"kind": "checkpoint_skipped", "path": str(path), "why": why})
+    if go_back(run, job.get("memory_fd"), job["attempt"]):
+        run.came_from = "memory"
+    else:
+        for path, why in resume(run):
+            reporter.event({"kind": "checkpoint_skipped", "path": str(path), "why": why})
+        if run.needs_checkpoint and run.saved_step is None:
+            raise CheckpointError("checkpoint/memory-damaged", rank=job["rank"], what="state")
+        run.came_from = "start" if run.saved_step is None else "checkpoint"
     prepare_save(run)
     return run
 
@@ -156,7 +164,9 @@ def _say_started(run: Run, job: dict[str, Any]) -> None:
     if run.ranks.rank == 0:
         event = {"kind": "training_started", "attempt": job["attempt"], "step": run.progress.step}
         params = sum(param.numel() for param in run.model.parameters())
-        run.reporter.event({**event, "samples": run.progress.position, "params": params})
+        event |= {"samples": run.progress.position, "params": params}
+        event |= {"source": run.came_from, "keeps_steps": run.last_step is not None}
+        run.reporter.event(event)
 
 
 def _device(plan: Plan, local_rank: int) -> torch.device:

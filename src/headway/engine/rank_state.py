@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +26,9 @@ from headway.planner import LrSchedule, Plan, Standing, continue_plan, make_sche
 from headway.task import Data, Task
 from headway.task.order import Ledger, Share, count_taken, end_of_step
 from headway.telemetry import MetricsWriter
+
+if TYPE_CHECKING:  # it keeps a run, and a run has it
+    from headway.engine.last_step import LastStep
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,6 +77,14 @@ class Run:
     is_saved_suspect: bool = False
     guard_events_saved: int = 0
     """Events of the guard that were over when the newest checkpoint was begun or loaded."""
+    last_step: LastStep | None = None
+    """What keeps the last finished step in memory; None: nothing does."""
+    came_from: Literal["start", "checkpoint", "memory"] = "start"
+    """Which state this attempt began with."""
+    needs_checkpoint: bool = False
+    """A copy in memory was taken up in part: to begin anew would be to train something else."""
+    owes_save: bool = False
+    """A checkpoint that had been begun before a fault is not there."""
     batches: Iterator[Loaded] = field(default_factory=lambda: iter(()))
 
     @property

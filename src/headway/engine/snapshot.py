@@ -7,7 +7,7 @@ import math
 import random
 import shlex
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from headway.checkpoint import Patience, find_resumable, read_manifest, refuse_lost
+from headway.checkpoint import Manifest, Patience, find_resumable, read_manifest, refuse_lost
 from headway.checkpoint.torch_state import Piece, pieces_of_tensor, restore, split_replicated
 from headway.engine.optim import Adam, Muon
 from headway.engine.parallel import share_buffers
@@ -52,21 +52,36 @@ def save(run: Run, *, is_needed: bool) -> None:
         "measures": measures,
         "meta": {
             "export": run.task.describe(progress.step, measures),
-            "progress": asdict(progress),
-            "trained": count_taken(progress.position, progress.skips),
-            "scale": [run.precision.scale, run.precision.good_steps] if run.precision.is_scaled else None,
-            "ema_updates": run.ema.updates if run.ema else None,
-            "seed": run.config.seed,
-            "batch_samples": run.plan.batch_samples,
-            "data_size": len(run.data),
-            "data_id": dict(run.task.data_id()),
-            "frozen_id": run.frozen_id,
+            **standing(run),
+            **fixed_facts(run),
             "aliases": find_aliases(run.model),
         },
     }
     if run.saver.save(progress.step, _owned_pieces(run), fields, wait=is_needed) is not None:
         run.saved_step, run.saved_at = progress.step, time.monotonic()
         run.is_saved_suspect, run.guard_events_saved = bool(fields["suspect"]), progress.guard_events
+
+
+def standing(run: Run) -> dict[str, Any]:
+    """Return what changes from step to step and is no tensor; Any: JSON."""
+    progress = run.progress
+    return {
+        "progress": asdict(progress),
+        "trained": count_taken(progress.position, progress.skips),
+        "scale": [run.precision.scale, run.precision.good_steps] if run.precision.is_scaled else None,
+        "ema_updates": run.ema.updates if run.ema else None,
+    }
+
+
+def fixed_facts(run: Run) -> dict[str, Any]:
+    """Return what a snapshot must have in common with the run that takes it up; Any: JSON."""
+    return {
+        "seed": run.config.seed,
+        "batch_samples": run.plan.batch_samples,
+        "data_size": len(run.data),
+        "data_id": dict(run.task.data_id()),
+        "frozen_id": run.frozen_id,
+    }
 
 
 def prepare_save(run: Run) -> None:
@@ -102,6 +117,18 @@ def resume(run: Run) -> list[tuple[Path, str]]:
 def _load(run: Run, path: Path) -> None:
     patience = Patience()
     manifest = patience.read(lambda: read_manifest(path))
+    take_up(run, manifest, lambda pieces: patience.read(lambda: restore(path, manifest, pieces, partial=True)))
+    run.saver.trust(path, manifest.step)
+    run.saved_step, run.is_saved_suspect = manifest.step, manifest.suspect
+    run.guard_events_saved = run.progress.guard_events
+
+
+def take_up(run: Run, manifest: Manifest, fill: Callable[[list[Piece]], None]) -> None:
+    """Bring the run to where a snapshot stands, on the disk or in memory.
+
+    Args:
+        fill: fills pieces from the snapshot.
+    """
     meta = manifest.meta
     if (meta["data_size"], meta["data_id"]) != (len(run.data), dict(run.task.data_id())):
         raise TrainError("engine/data-changed", before=meta["data_size"], now=len(run.data))
@@ -118,13 +145,10 @@ def _load(run: Run, path: Path) -> None:
         pieces = [piece for piece in pieces if not piece.name.startswith("ema/")]
     try:
         # Other ranks' generators and momenta are theirs to read.
-        patience.read(lambda: restore(path, manifest, pieces, partial=True))
+        fill(pieces)
     except CheckpointError as error:
         raise _name_change(run, error) from error
-    run.saver.trust(path, manifest.step)
     run.progress = read_progress(meta)
-    run.saved_step, run.is_saved_suspect = manifest.step, manifest.suspect
-    run.guard_events_saved = run.progress.guard_events
     run.continue_plan()
     # Checkpoints of earlier versions hold the scale 1 where there was none; "trained" came later.
     has_none = "trained" not in meta and meta["scale"] == [1.0, 0]
@@ -214,14 +238,39 @@ def _layouts(run: Run, names: Iterable[str]) -> dict[str, Tensor | None]:
     return found
 
 
-def _owned_pieces(run: Run) -> list[Piece]:
-    """Return what this rank writes; together the ranks write everything exactly once."""
+def _owned_pieces(run: Run, *, of_first: Collection[str] = ()) -> list[Piece]:
+    """Return what this rank writes; together the ranks write everything exactly once.
+
+    Args:
+        of_first: names that rank 0 alone writes, for they differ between the ranks.
+    """
     if run.layout.is_sharded:
         pieces = _wanted_pieces(run)
     else:
-        pieces = split_replicated(_shared_state(run), run.ranks.rank, run.ranks.world_size)
+        shared = _shared_state(run)
+        firsts = [(name, shared.pop(name)) for name in of_first] if of_first else []
+        pieces = split_replicated(shared, run.ranks.rank, run.ranks.world_size)
+        if run.ranks.rank == 0:
+            pieces += [piece for name, value in firsts for piece in pieces_of_tensor(name, value)]
         pieces += [piece for name, value in _muon_state(run).items() for piece in pieces_of_tensor(name, value)]
-    return pieces + [piece for name, value in _rng(run).items() for piece in pieces_of_tensor(name, value)]
+    return pieces + rng_pieces(run)
+
+
+def kept_pieces(run: Run) -> list[Piece]:
+    """Return what this rank keeps of a step in memory, generators apart.
+
+    Between steps the running statistics of the ranks differ, and rank 0's are those that count: the next step begins
+    with them.
+    """
+    persistent = run.model.state_dict().keys()
+    names = [f"model/{name}" for name, _ in run.model.named_buffers() if name in persistent]
+    pieces = _owned_pieces(run, of_first=names)
+    return [piece for piece in pieces if not piece.name.startswith("rng/")]
+
+
+def rng_pieces(run: Run) -> list[Piece]:
+    """Return the states of this rank's generators."""
+    return [piece for name, value in _rng(run).items() for piece in pieces_of_tensor(name, value)]
 
 
 def _wanted_pieces(run: Run) -> list[Piece]:

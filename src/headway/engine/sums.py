@@ -12,7 +12,7 @@ from torch import Tensor
 from headway.engine.parallel import Ranks
 from headway.task import Loss
 
-_LOSS, _COUNT, _STOP, _SAVE, _FLAGS = range(5)
+_LOSS, _COUNT, _STOP, _SAVE, _COPY, _FLAGS = range(6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,8 @@ class Totals:
     """Some rank was asked to stop."""
     is_save_wanted: bool
     """Some rank's clock says it is time to save."""
+    is_copy_wanted: bool
+    """Rank 0 finds a copy in memory cheap enough by now."""
     bad_ranks: tuple[int, ...]
     """Ranks whose own loss is not a finite number."""
 
@@ -38,16 +40,16 @@ class StepSums:
         self._counts: list[Tensor | int] = []
         self._sent: Tensor | None = None
         self._work: dist.Work | None = None
-        self._wishes = (False, False)
+        self._wishes = (False, False, False)
 
     def add(self, loss: Loss) -> None:
         """Take in one micro-batch. Nothing waits for the device here."""
         self._losses.append(loss.total.detach())
         self._counts.append(loss.count)
 
-    def send(self, *, is_stop_wanted: bool, is_save_wanted: bool) -> None:
+    def send(self, *, is_stop_wanted: bool, is_save_wanted: bool, is_copy_wanted: bool) -> None:
         """Start the reduction; called before the last backward so that it costs nothing."""
-        self._wishes = is_stop_wanted, is_save_wanted
+        self._wishes = is_stop_wanted, is_save_wanted, is_copy_wanted
         if self._ranks.world_size == 1:
             return
         loss = sum(self._losses[1:], self._losses[0].double())
@@ -56,6 +58,7 @@ class StepSums:
         sent[_COUNT] = sum(self._counts[1:], self._counts[0])
         sent[_STOP] = float(is_stop_wanted)
         sent[_SAVE] = float(is_save_wanted)
+        sent[_COPY] = float(is_copy_wanted)
         sent[_FLAGS + self._ranks.rank] = (~torch.isfinite(loss)).double()
         self._sent, self._work = sent, dist.all_reduce(sent, async_op=True)
 
@@ -69,7 +72,8 @@ class StepSums:
             self._work.wait()
             values = self._sent.tolist()
             bad = tuple(rank for rank, flag in enumerate(values[_FLAGS:]) if flag)
-            totals = Totals(values[_LOSS], values[_COUNT], values[_STOP] > 0, values[_SAVE] > 0, bad)
+            wishes = (values[_STOP] > 0, values[_SAVE] > 0, values[_COPY] > 0)
+            totals = Totals(values[_LOSS], values[_COUNT], *wishes, bad)
         self._losses.clear()
         self._counts.clear()
         return totals

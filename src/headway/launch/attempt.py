@@ -244,11 +244,12 @@ def send_orders(program: Program, attempt: Attempt, nursery: Nursery) -> None:
     while attempt.unsent and attempt.num_under_way() < _UNDER_WAY:
         process = attempt.unsent[0]
         files = process.open()
-        sent = (*files, attempt.listener.fileno()) if process.rank == 0 and attempt.listener is not None else files
         order = program.order(attempt.seats[process.rank])
+        if process.rank == 0 and attempt.listener is not None:
+            order = replace(order, files={**order.files, "listen_fd": attempt.listener.fileno()})
         order = replace(order, call={**order.call, "store_key": attempt.store_key})
         try:
-            nursery.fork(order, sent)
+            nursery.fork(order, files)
         except BlockingIOError:  # its queue is full of ranks to fork
             process.close_pipes()
             return

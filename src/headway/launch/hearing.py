@@ -32,6 +32,8 @@ class Hearing:
         self._selector = selectors.DefaultSelector()
         self.committed = committed
         """Step of the newest checkpoint that the ranks have committed, or have gone back to."""
+        self.reached: int | None = None
+        """Steps that attempts before this one had finished; None: there was none, or what it lost has been told."""
         self.targets = OutputTargets(
             merged=AppendFile(run.log, history.gap, program.log_bytes),
             on_gap=history.gap,
@@ -139,8 +141,12 @@ class Hearing:
         if event["kind"] == "checkpoint_committed" and isinstance(event.get("step"), int):
             self.committed = max(self.committed or 0, event["step"])
         elif event["kind"] == "training_started" and isinstance(event.get("step"), int):
-            # What the ranks really went back to; a newer checkpoint may not have passed.
-            self.committed = event["step"] or None
+            if event.get("source") != "memory":
+                # What the ranks really went back to; a newer checkpoint may not have passed.
+                self.committed = event["step"] or None
+            if self.reached is not None:
+                event["redone"] = max(0, self.reached - event["step"])
+                self.reached = None
         elif event["kind"] == "checkpoint_failed":
             mark_for(self._run.checkpoints.absolute(), event)
         self._history.rank_event(event)

@@ -92,14 +92,14 @@ class Nursery:
 
         Args:
             order: what it is started with.
-            files: write end of the output pipe, write end of the report pipe and, for rank 0 of our own engine, the
-                listening socket.
+            files: write end of the output pipe, write end of the report pipe.
 
         Raises:
             BlockingIOError: the nursery has not taken the orders before it; ask again later.
         """
         self._sweeper.keep("run", str(order.call["run_dir"]))
-        wire.send_now(self.link, {"job": dict(order.call), "env": dict(order.env)}, files)
+        message = {"job": dict(order.call), "env": dict(order.env), "files": list(order.files)}
+        wire.send_now(self.link, message, [*files, *order.files.values()])
 
     def keep_claims(self, files: Sequence[str]) -> None:
         """Name claims of this process, which the nursery removes should it outlive us."""

@@ -205,7 +205,8 @@ def _become_rank(request: dict[str, Any], files: list[int], nursery: int, own_fi
     os.close(files[0])
     # The entry owns (and may close) the number it is told; the wrapper keeps its own for the last word.
     job["report_fd"] = os.dup(files[1])
-    job["listen_fd"] = files[2] if len(files) > 2 else None
+    job["listen_fd"] = None
+    job.update(zip(request["files"], files[2:], strict=True))
     # New streams: the old ones believe in a file that can be sought, and a pipe cannot.
     sys.stdout, sys.stderr = _line_stream(1), _line_stream(2)
     faulthandler.enable()

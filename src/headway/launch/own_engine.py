@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from dataclasses import replace
 
+from headway.checkpoint.memory_file import make_file
 from headway.diagnosis import Hang
 from headway.launch.attempt import Attempt, RankProcess
 from headway.launch.foreign.hangs import StoppedWatch
 from headway.launch.history import History
-from headway.launch.job import Job
+from headway.launch.job import Job, Training
 from headway.launch.program import RankOrder, Seat
 from headway.launch.restarts import RestartBudget, StallWatch
 from headway.launch.shrink import shrink, write_smaller
@@ -28,6 +30,7 @@ class OwnEngine:
     def __init__(self, run: RunDir, job: Job, history: History) -> None:
         self._run, self._job, self._history = run, job, history
         self._stopped, self._stall = StoppedWatch(job), StallWatch()
+        self._memory = self._make_memory()
 
     def begin(self, attempt: int) -> None:
         """Rank 0 is handed a listening socket; heartbeats carry the number of their attempt."""
@@ -40,7 +43,8 @@ class OwnEngine:
         if self._job.devices is not None:
             # Indexes are the driver's (PCI order), so CUDA must count the same way.
             env |= {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(self._job.devices)}
-        return RankOrder(call=rank_call(self._run, seat), env=env)
+        files = {} if self._memory is None else {"memory_fd": self._memory}
+        return RankOrder(call=rank_call(self._run, seat), env=env, files=files)
 
     def lines(self, rank: int, lines: list[bytes]) -> None:
         """Lines tell nothing that the heartbeat does not, once there are steps."""
@@ -103,7 +107,23 @@ class OwnEngine:
         return "launch/stopped-now" if has_begun else "launch/interrupted-early"
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Let go of the memory; with the last rank it is gone."""
+        if self._memory is not None:
+            os.close(self._memory)
+            self._memory = None
+
+    def _make_memory(self) -> int | None:
+        """Return the memory in which ranks keep their last step; it is ours, so that it outlives all of them."""
+        training = self._job.program
+        if not isinstance(training, Training) or training.probe is not None:
+            return None
+        if not training.config.get("save", {}).get("in_memory", 0):
+            return None
+        try:
+            return make_file(self._job.world_size)
+        except OSError as err:  # `ulimit -f`, or a kernel without it: the run has its checkpoints
+            self._history.emit("warning", code="launch/no-memory-file", facts={"why": err.strerror or str(err)})
+            return None
 
 
 def rank_call(run: RunDir, seat: Seat) -> dict[str, object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:  # names of types; the modules behind them import this one
@@ -47,6 +47,8 @@ class RankOrder:
     """What the entry is called with; the nursery adds `report_fd` and `listen_fd`."""
     env: Mapping[str, str]
     """Environment set over the nursery's own."""
+    files: Mapping[str, int] = field(default_factory=dict)
+    """Open files that the entry is handed too, by the names under which it is called with them."""
 
 
 class Program(Protocol):

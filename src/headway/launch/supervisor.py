@@ -401,6 +401,7 @@ class Supervisor:
             kill_all(without_cleaners(descendants(self.nursery.process.pid)))
         reach = read_reach(attempt, self._program.beats(attempt), self._hearing.committed)
         self._steps = reach.steps
+        self._hearing.reached = max(self._hearing.reached or 0, *reach.rank_steps)
         scene = Scene(attempt=attempt, reach=reach, stop=self._stop, budget=self._budget, found=found)
         verdict = self._crew.agree(self._program.judge(scene))
         self._hearing.end(attempt)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from headway.machine.cgroup import GroupLimits
+from headway.machine.cgroup import GroupLimits, read_group_limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +68,11 @@ def read_memory(limits: GroupLimits) -> tuple[int, int]:
         return total, free
     left = limits.memory_bytes if limits.memory_free_bytes is None else limits.memory_free_bytes
     return limits.memory_bytes, min(free, left)
+
+
+def free_memory_bytes() -> int:
+    """Return the memory that this process may still take."""
+    return read_memory(read_group_limits())[1]
 
 
 def read_swap() -> int | None:

@@ -283,6 +283,15 @@ TEXTS: dict[str, Text] = {
         en_hint=_OWN_EN,
         zh_hint=_OWN_ZH,
     ),
+    "checkpoint/memory-small-state": Text(
+        en="the state of the run apart from its tensors takes {have} bytes, but a copy in memory holds {cap}",
+        zh="训练状态中张量以外的部分有 {have} 字节，超过内存副本可容纳的 {cap} 字节",
+        en_hint="train without copies in memory:\n  save.in_memory=0",
+        zh_hint="不在内存中保留副本：\n  save.in_memory=0",
+    ),
+    "checkpoint/memory-damaged": Text(
+        en="the copy in memory of rank {rank} is damaged ({what})", zh="rank {rank} 在内存中的副本已损坏（{what}）"
+    ),
     "checkpoint/saved-twice": Text(
         en="tensor {name} at {offset} was saved twice",
         zh="张量 {name} 在 {offset} 处被重复提交",

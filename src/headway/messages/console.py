@@ -45,6 +45,18 @@ TEXTS = {
         en="step {step}: NaN or Inf in the {what:word} (rank {rank}, samples {samples:list}); guard.policy={policy}",
         zh="第 {step} 步：{what:word}出现 NaN/Inf（rank {rank}，样本 {samples:list}）；guard.policy={policy}",
     ),
+    "console/resumed-memory": Text(
+        en="training continues from step {step}, which was kept in memory; steps to redo: {redone}",
+        zh="从内存中保留的第 {step} 步继续训练；需重做的步数：{redone}",
+    ),
+    "console/memory-refused": Text(
+        en="the copy in memory cannot be used (rank {rank}: {why}); continuing from the newest intact checkpoint",
+        zh="内存中的副本不可用（rank {rank}：{why}）；从最新的完好检查点继续",
+    ),
+    "console/restart-memory": Text(
+        en="rank {rank}: {text}; restarting from the last finished step, which is kept in memory",
+        zh="rank {rank}：{text}；从内存中保留的最后完成的一步重启",
+    ),
     "console/restart": Text(
         en="rank {rank}: {text}; restarting from the newest intact checkpoint",
         zh="rank {rank}：{text}；从最新的完好检查点重启",
@@ -64,7 +76,7 @@ TEXTS = {
         zh="继续等待；可用 launch.on_hang=restart 或 launch.on_hang=stop 处理",
     ),
     "console/hang-restart": Text(
-        en="ending the ranks to restart them from the last checkpoint", zh="结束各 rank，从最近的检查点重启"
+        en="ending the ranks to restart them from the last state that was kept", zh="结束各 rank，从最近保留的状态重启"
     ),
     "console/hang-stop": Text(en="ending the run", zh="结束本次训练"),
     "console/stop-now": Text(en="stopping immediately", zh="立即停止"),

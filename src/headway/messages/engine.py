@@ -124,6 +124,17 @@ TEXTS = {
         en_hint="correct that line, then type the same command again; the checkpoint is intact",
         zh_hint="改好这一行后重新运行同一命令；检查点完好",
     ),
+    "engine/memory-no-room": Text(
+        en="no copies of the training state are kept in memory: they would take {need}, and only {free} is free; after "
+        "a fault the run continues from its last checkpoint",
+        zh="不在内存中保留训练状态的副本：需要 {need}，而空闲内存只有 {free}；发生故障后将从最近的检查点继续",
+        en_hint="save more often, so that less is lost:\n  save.every_s=60",
+        zh_hint="提高保存频率以减少损失：\n  save.every_s=60",
+    ),
+    "engine/memory-not-pinned": Text(
+        en="the driver did not pin the memory for copies of the training state (error {code}): copies are slower",
+        zh="驱动未能锁定用于训练状态副本的内存（错误 {code}），复制会变慢",
+    ),
     "engine/grace-short": Text(
         en="writing a checkpoint took {taken} s, but a stop gives the ranks only {grace} s: the steps since the last "
         "checkpoint would be lost",

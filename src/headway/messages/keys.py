@@ -62,6 +62,10 @@ CHINESE: dict[str, str] = {
     "save.every": "每隔多少步保存一次检查点；0：只在结束和收到停止请求时。",
     "save.every_epochs": "除 `save.every` 之外，像有些指南那样每隔多少轮保存一次。",
     "save.every_s": "除 `save.every` 之外，每隔多少秒也保存一次。",
+    "save.in_memory": (
+        "每隔多少步在主机内存中保留一份训练状态；rank 被强制终止、崩溃或卡死后从它继续训练。"
+        "auto：每步一次，若因此占用超过 5% 的训练时间则减少次数；0：不保留，从最近的检查点继续。"
+    ),
     "save.keep_last": "保留最新的几个检查点。",
     "save.keep_every": "步数为该值倍数的检查点都保留。",
     "save.keep_best": "保留验证结果最好的检查点。",

@@ -133,6 +133,11 @@ TEXTS: dict[str, Text] = {
         zh="命令按原样重新启动，但它已写出 {place}；若脚本能由此继续，启动时加上 --resume-with '--resume {{latest}}'"
         "（换成脚本自己的参数名）",
     ),
+    "launch/no-memory-file": Text(
+        en="the system gives no memory for copies of the training state ({why}); after a fault the run continues from "
+        "its last checkpoint",
+        zh="系统不提供用于训练状态副本的内存（{why}）；发生故障后将从最近的检查点继续",
+    ),
     "launch/quiet": Text(en="no rank has made progress for {seconds} s", zh="所有 rank 已有 {seconds} 秒没有进展"),
     "launch/terminal-closed": Text(
         en="the terminal was closed; {run} continues in the background",

@@ -367,6 +367,20 @@ TEXTS: dict[str, Text] = {
     "plan/value-largest": Text(en="{num} (largest that fits)", zh="{num}（放得下的最大值）"),
     "plan/column-script-batch": Text(en="batch size per rank", zh="每 rank 批大小"),
     "plan/row-model-step": Text(en="training step", zh="训练步"),
+    "plan/row-in-memory": Text(en="copy kept in memory", zh="主机内存中的副本"),
+    "plan/value-no-copies": Text(en="off", zh="关闭"),
+    "plan/value-copies-auto": Text(
+        en="every step, or less often to stay below 5% of the time", zh="每步一次，超过 5% 的时间时减少次数"
+    ),
+    "plan/from-copies-room": Text(
+        en="two copies take {need}, more than half of the free {free}",
+        zh="两份副本需 {need}，超过空闲主机内存 {free} 的一半",
+    ),
+    "plan/from-copies-mindspore": Text(en="not with MindSpore", zh="MindSpore 不支持"),
+    "plan/from-copies-size": Text(en="{need} of host memory", zh="占主机内存 {need}"),
+    "plan/from-copies-price": Text(
+        en="{need} of host memory, {copy} per copy, {step} per step", zh="占主机内存 {need}，每份 {copy}，每步 {step}"
+    ),
     "plan/row-disk": Text(en="disk for checkpoints", zh="检查点占用磁盘"),
     "plan/value-memory-fits": Text(en="{used} of {have}: fits", zh="{used} / {have}：放得下"),
     "plan/value-memory-tight": Text(en="{used} of {have}: tight", zh="{used} / {have}：紧张"),

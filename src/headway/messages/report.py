@@ -85,6 +85,10 @@ TEXTS: dict[str, Text] = {
     "report/lane-validations": Text(en="validation", zh="验证"),
     "report/lane-saves": Text(en="checkpoints", zh="检查点"),
     "report/lane-incidents": Text(en="incidents", zh="故障"),
+    "report/bar-memory": Text(
+        en="attempt {attempt} from step {step}, kept in memory: {how:word}",
+        zh="第 {attempt} 次启动，从内存中保留的第 {step} 步开始：{how:word}",
+    ),
     "report/bar": Text(
         en="attempt {attempt} from step {step}: {how:word}", zh="第 {attempt} 次启动，从第 {step} 步开始：{how:word}"
     ),

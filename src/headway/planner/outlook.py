@@ -12,6 +12,7 @@ from headway.errors import PlanError
 from headway.machine import MachineReport
 from headway.messages import say
 from headway.planner.calibrate import Seen, expect, fingerprint, recall
+from headway.planner.copies import price_copies
 from headway.planner.forecast import (
     Forecast,
     Model,
@@ -65,6 +66,7 @@ def look_ahead(
     if model is None:
         # Nothing is known of the memory, but these steps have been timed here.
         rows = (*plan.rows, *_time_rows(plan, done, seen=seen)) if seen else plan.rows
+        rows = (*rows, _copies(plan, wanted, machine, recipe, forecast=None, seen=seen))
         return replace(plan, rows=rows, forecast=_time_json({}, seen) if seen else None), None
     forecast = foresee(plan, config, machine, model)
     if forecast.verdict == "will-not-fit" and plan.gpus:
@@ -80,9 +82,21 @@ def look_ahead(
     if machine.disk_free_bytes is not None and disk > machine.disk_free_bytes:
         facts = {"need": size(disk), "have": size(machine.disk_free_bytes), "place": machine.disk_place}
         warnings.append(PlanWarning(code="plan/disk-short", facts=facts))
-    rows = (*plan.rows, *_rows(plan, config, forecast, seen, done))
+    copies = _copies(plan, wanted, machine, recipe, forecast=forecast, seen=seen)
+    rows = (*plan.rows, *_rows(plan, config, forecast, seen, done), copies)
     told = _time_json(forecast.to_json(), seen)
     return replace(plan, rows=rows, warnings=tuple(warnings), forecast=told), model
+
+
+def _copies(
+    plan: Plan, wanted: Wanted, machine: MachineReport, recipe: Recipe, *, forecast: Forecast | None, seen: Seen | None
+) -> PlanRow:
+    """Return how often the training state is kept in memory."""
+    if recipe.framework is not None and recipe.framework(wanted.config.task) == "mindspore":
+        return make_row("in-memory", "", value_code="plan/value-no-copies", origin_code="plan/from-copies-mindspore")
+    speed = forecast.speed if forecast else None
+    step_s = seen.step_s if seen else speed.step_s if speed else None
+    return price_copies(plan, wanted.config, machine, forecast=forecast, step_s=step_s)
 
 
 def _time_json(told: dict[str, Any], seen: Seen | None) -> dict[str, Any]:

@@ -196,6 +196,11 @@ class Ledger:
         if len(self._parts) >= _LEDGER_PARTS:
             self._mix()
 
+    def peek(self) -> int:
+        """Return the fingerprint of what was noted."""
+        self._mix()
+        return self._sum
+
     def settle(self) -> int:
         """Return the fingerprint of what was noted, and begin anew."""
         self._mix()

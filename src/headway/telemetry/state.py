@@ -98,6 +98,10 @@ class RunState:
     eta_s: float | None
     """None when the run is over or its rate is unknown."""
     attempts: int
+    from_memory: int
+    """Attempts that continued from the last step kept in memory, not from a checkpoint."""
+    redone_steps: int
+    """Steps that attempts had to take again."""
     incidents: int
     checkpoints: tuple[Saved, ...]
     ranks: tuple[RankState, ...]
@@ -119,6 +123,7 @@ def run_state(run: RunDir, events: list[Event] | None = None) -> RunState:
     total = whole(plan.get("total_steps")) or _told_length(events, step)
     validation, best = _validations(events)
     saved = _checkpoints(run, events)
+    begun = [event for event in events if event.get("kind") == "training_started"]
     eta = max(0.0, (total - step) * step_s) if state == "running" and total and step_s is not None else None
     return RunState(
         name=run.name,
@@ -142,6 +147,8 @@ def run_state(run: RunDir, events: list[Event] | None = None) -> RunState:
         rate_steps_s=1 / step_s if step_s else None,
         eta_s=eta,
         attempts=sum(event.get("kind") == "attempt_started" for event in events),
+        from_memory=sum(event.get("source") == "memory" for event in begun),
+        redone_steps=sum(whole(event.get("redone")) or 0 for event in begun),
         incidents=sum(event.get("kind") == "incident" for event in events),
         checkpoints=saved,
         ranks=_ranks(run, beats, state),

@@ -70,9 +70,9 @@ def draw_figures(facts: Facts) -> list[Figure]:
 def restarts_of(facts: Facts) -> list[float]:
     """Return the steps behind which an attempt began."""
     return [
-        number(event.get("resume_step")) + 0.5
+        number(event.get("step")) + 0.5
         for event in facts.events
-        if event.get("kind") == "attempt_started" and number(event.get("resume_step")) > 0
+        if event.get("kind") == "training_started" and number(event.get("step")) > 0
     ]
 
 

@@ -50,6 +50,8 @@ def _attempts(events: list[Event], start: float, end: float, scale: Scale) -> It
         kind = event.get("kind")
         if kind == "attempt_started":
             began = event
+        elif kind == "training_started" and began is not None:
+            began = {**began, "resume_step": event.get("step"), "source": event.get("source")}
         elif kind in ("attempt_ended", "run_ended") and began is not None:
             yield _bar(began, event, number(event.get("t")) - start, start, scale)
             began = None
@@ -64,7 +66,8 @@ def _bar(began: Event, ended: Event, until: float, start: float, scale: Scale) -
     how = str(ended.get("how") or ended.get("state") or "running")
     style = "bad" if how in ("failed", "crashed", "hung", "killed", "lost") else "good"
     facts = {"attempt": began.get("attempt"), "step": began.get("resume_step"), "how": how}
-    title = " / ".join(say("report/bar", lang, **facts) for lang in LANGUAGES)
+    code = "report/bar-memory" if began.get("source") == "memory" else "report/bar"
+    title = " / ".join(say(code, lang, **facts) for lang in LANGUAGES)
     shape = (
         '<g class="attempt {}"><title>{}</title><rect x="{:.1f}" y="{}" width="{:.1f}" height="20" rx="4"/>'
         '<text class="inbar" x="{:.1f}" y="{}">{}</text></g>'

@@ -43,12 +43,16 @@ class RunScreen:
         self._limit = LineLimit(log)
         self._has_saved = False
         """Whether there is a checkpoint to restart from."""
+        self._keeps_steps = False
+        """Whether the ranks keep their last step in memory."""
 
     def event(self, event: dict[str, Any]) -> None:
         """Say an event that a person would want to know."""
         self._limit.see(event)
         is_later = event["kind"] == "training_started" and bool(event.get("step"))
         self._has_saved |= is_later or event["kind"] == "checkpoint_committed"
+        if event["kind"] == "training_started":
+            self._keeps_steps = bool(event.get("keeps_steps"))
         text = self._words(event)
         # Only what must not be overlooked takes several lines.
         for line in text.split("\n") if event["kind"] == "save_lost" else [text]:
@@ -71,6 +75,10 @@ class RunScreen:
 
     def _words(self, event: dict[str, Any]) -> str:
         match event["kind"]:
+            case "training_started" if event.get("source") == "memory":
+                return say("console/resumed-memory", step=event["step"], redone=event.get("redone", ABSENT))
+            case "memory_refused":
+                return say("console/memory-refused", rank=event.get("rank"), why=event.get("why"))
             case "training_started" if event.get("step"):
                 return say("console/resumed", step=event["step"])
             case "validation":
@@ -93,6 +101,7 @@ class RunScreen:
                 return say("console/guard", samples=names, **facts)
             case "incident" if event.get("action") == "restart":
                 code = "console/restart" if self._has_saved else "console/restart-anew"
+                code = "console/restart-memory" if self._keeps_steps else code
                 return say(code, rank=event.get("rank"), text=event.get("text"))
             case "hang":
                 text = say(event["code"], **event["facts"])
