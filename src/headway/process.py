@@ -25,6 +25,9 @@ DETACHED: Final = "HEADWAY_DETACHED=1"
 JOB_NAMES: Final = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "ENVIRONMENT")
 """What batch systems call a job (Slurm also says BATCH); a job that a script submits inherits its environment."""
 
+STACKS_SIGNAL: Final = signal.SIGRTMIN + 13
+"""Asks a rank for the stacks of all its threads."""
+
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_NAME: Final = 15
 _PR_SET_CHILD_SUBREAPER: Final = 36

@@ -207,9 +207,9 @@ class LaunchConfig(Section):
     """Seconds the ranks get to save and exit after a stop signal before they are killed."""
     restarts: Whole = 3
     """Restarts in a row without progress before the run stops permanently (exit code 93)."""
-    on_hang: Literal["wait", "restart", "stop"] = "wait"
-    """What to do about a rank that a signal has paused: report and wait, restart all ranks from the last checkpoint, or
-    stop the run."""
+    on_hang: Literal["wait", "restart", "stop"] = "restart"
+    """What to do about a rank that hangs or that a signal has paused: report and wait, restart all ranks from the last
+    state that was kept, or stop the run."""
     on_oom: Literal["shrink", "always", "stop"] = "shrink"
     """What to do when memory runs out: `shrink` continues with a smaller micro-batch and more gradient accumulation
     (the same total batch) where that is proven not to change the training, `always` continues in any case, `stop` ends

@@ -27,7 +27,7 @@ from headway.engine.precision import Precision
 from headway.engine.rank_state import Run
 from headway.engine.reporter import Reporter, report_saves
 from headway.engine.snapshot import prepare_save, resume, seed_everything
-from headway.engine.wishes import listen_for_save, listen_for_stop
+from headway.engine.wishes import listen_for_save, listen_for_stacks, listen_for_stop
 from headway.errors import CheckpointError
 from headway.messages import set_language
 from headway.planner import Plan, make_schedule
@@ -71,6 +71,7 @@ def prepare(job: dict[str, Any], reporter: Reporter, plan: Plan | None = None) -
     plan = plan or Plan.from_json(stored["plan"])
     config, task = load_task(stored)
     is_stop_wanted, save_asked_at = listen_for_stop(), listen_for_save()
+    listen_for_stacks(place.rank(job["rank"]))
     beat = HeartbeatWriter(place.heartbeat(job["rank"]), job["attempt"])
     device = _device(plan, job["local_rank"])
     torch.set_num_threads(plan.threads)

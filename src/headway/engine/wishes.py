@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import faulthandler
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
+
+from headway.process import STACKS_SIGNAL
 
 
 def listen_for_stop() -> Callable[[], bool]:
@@ -25,3 +29,10 @@ def listen_for_save() -> Callable[[], float]:
     for signum in (signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(signum, note)
     return lambda: asked_at[0]
+
+
+def listen_for_stacks(folder: Path) -> None:
+    """Write the stacks of all threads to `stacks` when the supervisor asks: it finds out by them which rank hangs."""
+    folder.mkdir(parents=True, exist_ok=True)
+    # Kept open to the end: faulthandler writes to the number of the file.
+    faulthandler.register(STACKS_SIGNAL, file=(folder / "stacks").open("wb"), all_threads=True)

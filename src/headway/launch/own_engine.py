@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from dataclasses import replace
+from typing import Final
 
 from headway.checkpoint.memory_file import make_file
 from headway.diagnosis import Hang
@@ -13,12 +14,16 @@ from headway.launch.attempt import Attempt, RankProcess
 from headway.launch.foreign.hangs import StoppedWatch
 from headway.launch.history import History
 from headway.launch.job import Job, Training
+from headway.launch.own_hangs import OwnHangWatch
 from headway.launch.program import RankOrder, Seat
 from headway.launch.restarts import RestartBudget, StallWatch
 from headway.launch.shrink import shrink, write_smaller
 from headway.launch.verdict import Scene, Stop, Verdict, judge
 from headway.messages import language
 from headway.telemetry import Beat, RunDir, read_beat
+
+_STOPPED_S: Final = 3.0
+"""A rank that a signal has stopped is named in this time."""
 
 
 class OwnEngine:
@@ -29,7 +34,9 @@ class OwnEngine:
 
     def __init__(self, run: RunDir, job: Job, history: History) -> None:
         self._run, self._job, self._history = run, job, history
-        self._stopped, self._stall = StoppedWatch(job), StallWatch()
+        # Short: our own ranks never stop themselves, and little is lost where one is restarted.
+        self._stopped = StoppedWatch(replace(job, hang_s=min(_STOPPED_S, job.hang_s)))
+        self._hangs, self._stall = OwnHangWatch(run, job.hang_s), StallWatch()
         self._memory = self._make_memory()
 
     def begin(self, attempt: int) -> None:
@@ -56,11 +63,11 @@ class OwnEngine:
         return [beat if beat is not None and beat.attempt == attempt.number else None for beat in beats]
 
     def look(self, attempt: Attempt, beats: list[Beat | None]) -> Hang | None:
-        """Return ranks that a signal has stopped; warn of heartbeats that do not move."""
+        """Return ranks that stand still, by a signal or by themselves; warn of heartbeats that do not move."""
         quiet_s = self._stall.look(beats, time.monotonic_ns())
         if quiet_s is not None:
             self._history.emit("warning", code="launch/quiet", facts={"seconds": round(quiet_s)})
-        return self._stopped.look(attempt, beats)
+        return self._stopped.look(attempt, beats) or self._hangs.look(attempt, beats)
 
     def hear_end(self, rank: RankProcess, attempt: Attempt) -> None:
         """Its reports have said everything."""

@@ -93,7 +93,9 @@ CHINESE: dict[str, str] = {
         "内存不足时：shrink 在证明训练结果不变的前提下减小微批并增加梯度累积（总批大小不变）后继续，"
         "always 任何情况下都继续，stop 结束训练。"
     ),
-    "launch.on_hang": "rank 被信号暂停时：wait 提示并等待，restart 从最近的检查点重启所有 rank，stop 结束训练。",
+    "launch.on_hang": (
+        "rank 卡死或被信号暂停时：wait 提示并等待，restart 从最近保留的状态重启所有 rank，stop 结束训练。"
+    ),
     "alert": "发往聊天工具、邮箱或 webhook 的消息。",
     "alert.to": (
         "保存地址的环境变量名；地址本身只有不含密钥时才能写在这里。`HEADWAY_ALERT_TO` 中的地址总会使用。"

@@ -19,6 +19,14 @@ def dist_rank():
     return dist.get_rank() if dist.is_initialized() else 0
 
 
+def hang_once():
+    """Sleep for good, unless another attempt has."""
+    mark = Path("hung")
+    if not mark.exists():
+        mark.touch()
+        time.sleep(600)
+
+
 def run_out_of_memory(grad):
     raise torch.OutOfMemoryError(
         "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 1 has a total capacity of 23.64 GiB"
@@ -102,6 +110,8 @@ class TinyTask(Task):
             time.sleep(self.section.sleep_s)
         if self.calls == self.section.fail_step and int(os.environ.get("RANK", "0")) == self.section.fail_rank:
             raise ValueError("the tiny task was told to fail")
+        if self.calls == self.section.hang_step and dist_rank() == self.section.fail_rank:
+            hang_once()
         error = (model(batch["x"]) - batch["y"]).square().sum(1)
         if 0 < self.section.oom_above < len(error) and dist_rank() == self.section.fail_rank:
             error.register_hook(run_out_of_memory)

@@ -20,7 +20,7 @@ from headway.engine.mindspore.rank_state import MindRun, resume
 from headway.engine.mindspore.ranks import join
 from headway.engine.policy import refuse_empty
 from headway.engine.reporter import Reporter, report_saves
-from headway.engine.wishes import listen_for_save, listen_for_stop
+from headway.engine.wishes import listen_for_save, listen_for_stacks, listen_for_stop
 from headway.errors import TrainError
 from headway.messages import set_language
 from headway.planner import Plan, make_schedule
@@ -65,6 +65,7 @@ def prepare(job: dict[str, Any], reporter: Reporter, beat: HeartbeatWriter) -> M
     _refuse_unsupported(config, plan)
     _refuse_unproven(stored.get("shrunk"), plan)
     is_stop_wanted, save_asked_at = listen_for_stop(), listen_for_save()
+    listen_for_stacks(place.rank(job["rank"]))
     os.environ.setdefault("GLOG_v", "3")
     graphs = place.metrics(job["rank"]).parent / "graphs"
     set_up(task.settings, device=plan.device, local_rank=job["local_rank"], threads=plan.threads, graphs=graphs)

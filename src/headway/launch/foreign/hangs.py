@@ -90,7 +90,9 @@ class HangWatch:
         if not self._line.makes_ranks:
             return {rank.rank: 0 if rank.has_finished() else rank.pid for rank in attempt.ranks}
         pages = {rank: self._watch.page(rank) for rank in self._run.ranks()}
-        seen = {rank: page.pid for rank, page in pages.items() if page is not None and _state(page.pid) is not None}
+        seen = {
+            rank: page.pid for rank, page in pages.items() if page is not None and process_state(page.pid) is not None
+        }
         return seen if seen or self._line.mode == "original" else {rank.rank: rank.pid for rank in attempt.ranks}
 
     def _see(self, ranks: dict[int, int], now: float) -> None:
@@ -105,7 +107,7 @@ class HangWatch:
             )
             if mark != self._marks.get(rank):
                 self._marks[rank], self._moved[rank] = mark, now
-                self._cpu[rank] = _cpu_s(pid) or 0.0
+                self._cpu[rank] = processor_s(pid) or 0.0
             step = max(page.steps if page else 0, told.step if told else 0)
             if step > self._step:
                 if self._step_at:
@@ -120,7 +122,7 @@ class HangWatch:
             spent = _effort(pid)
             since, before = self._effort.setdefault(rank, (now, spent))
             if now - since >= min(_WORK_S, self._job.hang_s):
-                self._is_at_work[rank] = spent - before >= _WORK or _state(pid) == "D"
+                self._is_at_work[rank] = spent - before >= _WORK or process_state(pid) == "D"
                 self._effort[rank] = now, spent
 
     def _quiet_s(self, ranks: dict[int, int], now: float) -> float | None:
@@ -131,7 +133,7 @@ class HangWatch:
         usual_s = statistics.median(self._step_s) if self._step_s else 0.0
         limit_s = max(self._job.hang_s, _STEPS * usual_s)
         moved = max(self._moved[rank] for rank in living)
-        stopped = [self._moved[rank] for rank in living if _state(ranks[rank]) in ("T", "t")]
+        stopped = [self._moved[rank] for rank in living if process_state(ranks[rank]) in ("T", "t")]
         if stopped:
             # No benefit of the doubt: the picture, which takes two looks, is to be out when the limit is reached.
             moved, limit_s = min(moved, *stopped), max(limit_s - 2 * _LOOK_S - _STACKS_S, _LOOK_S)
@@ -178,7 +180,7 @@ class HangWatch:
     def _flights(self, attempt: Attempt, ranks: dict[int, int], now: float) -> dict[int, Flight]:
         """Return the recorders of all ranks that can answer, or of none: two ways of counting do not compare."""
         since = time.time() - (now - attempt.began)
-        able = {rank: pid for rank, pid in ranks.items() if pid and _state(pid) not in ("T", "t")}
+        able = {rank: pid for rank, pid in ranks.items() if pid and process_state(pid) not in ("T", "t")}
         found = {
             rank: read_flight(self._run.rank(rank), attempt.number, pid) or read_dump(self._run.root, rank, since)
             for rank, pid in able.items()
@@ -191,9 +193,9 @@ class HangWatch:
         told = self._watch.progress(rank)
         beat = read_beat(self._run.heartbeat(rank))
         seconds = now - self._moved.get(rank, now)
-        spent = _cpu_s(pid)
-        state = ("0" if not pid else _state(pid)) or "Z"
-        stack = _read_stack(self._run, rank) if pid and page is not None and state not in "Tt" else ()
+        spent = processor_s(pid)
+        state = ("0" if not pid else process_state(pid)) or "Z"
+        stack = read_stack(self._run, rank) if pid and page is not None and state not in "Tt" else ()
         inside = page.name if page is not None and page.entered_ns else _hidden_wait(stack)
         numel = page.numel if page is not None and page.entered_ns else None
         if flight is not None and inside is not None and flight.pending is not None:
@@ -208,7 +210,7 @@ class HangWatch:
             numel=numel,
             seconds=seconds,
             cpu_share=None if spent is None or seconds <= 0 else (spent - self._cpu.get(rank, spent)) / seconds,
-            place=_own_place(stack),
+            place=own_place(stack),
             stack=stack,
             pid=pid or None,
             is_at_work=self._is_at_work.get(rank, False),
@@ -230,7 +232,9 @@ class StoppedWatch:
         if now < self._next_look or not attempt.is_whole or attempt.killed_at is not None:
             return None
         self._next_look = now + _LOOK_S
-        states = {rank.pid: "0" if rank.status is not None else _state(rank.pid) or "Z" for rank in attempt.ranks}
+        states = {
+            rank.pid: "0" if rank.status is not None else process_state(rank.pid) or "Z" for rank in attempt.ranks
+        }
         stopped = {pid for pid, state in states.items() if state in ("T", "t")}
         self._since = {pid: self._since.get(pid, now) for pid in stopped}
         self._told &= stopped
@@ -258,7 +262,7 @@ def _phase(page: HookPage | None, written: str | None) -> str:
     return "collective" if page.entered_ns else written if written in PHASES else "unknown"
 
 
-def _read_stack(run: RunDir, rank: int) -> tuple[str, ...]:
+def read_stack(run: RunDir, rank: int) -> tuple[str, ...]:
     """Return the main thread's frames, innermost first, as `file:line in function`."""
     path = run.rank(rank) / "stacks"
     try:
@@ -277,7 +281,7 @@ def _hidden_wait(stack: tuple[str, ...]) -> str | None:
     return found[1] if found else None
 
 
-def _own_place(stack: tuple[str, ...]) -> str | None:
+def own_place(stack: tuple[str, ...]) -> str | None:
     """Return the innermost frame of the user's own code, with the file's name alone."""
     own = next((frame for frame in stack if not _LIBRARY.search(frame)), stack[0] if stack else None)
     return None if own is None else f"{Path(own.rpartition(':')[0]).name}:{own.rpartition(':')[2]}"
@@ -287,19 +291,21 @@ def _effort(pid: int) -> int:
     """Return what a process and those below it have used, in 10 ms of processor and 64 KiB of reading and writing."""
     total = 0
     for one in [pid, *descendants(pid)] if pid else ():
-        total += round((_cpu_s(one) or 0.0) * 100)
+        total += round((processor_s(one) or 0.0) * 100)
         with contextlib.suppress(OSError):  # gone, or another user's
             lines = Path(f"/proc/{one}/io").read_text(encoding="ascii").splitlines()
             total += sum(int(line.partition(":")[2]) for line in lines if line.startswith(("rchar", "wchar"))) >> 16
     return total
 
 
-def _state(pid: int) -> str | None:
+def process_state(pid: int) -> str | None:
+    """Return the kernel's letter for what a process does; None: there is none."""
     fields = _stat(pid)
     return fields[0] if fields else None
 
 
-def _cpu_s(pid: int) -> float | None:
+def processor_s(pid: int) -> float | None:
+    """Return the processor time a process has used; None: there is none."""
     fields = _stat(pid)
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else None
 

@@ -6,7 +6,15 @@ The folder `site` is read by interpreters that have no headway: stdlib only, and
 """
 
 from headway.launch.hook.flight import Flight, ask_for_flight, read_dump, read_flight
-from headway.launch.hook.page import HookPage, ask_for_stacks, hide_in_errors, parse_page, read_error, read_page
+from headway.launch.hook.page import (
+    HookPage,
+    ask_for_stacks,
+    ask_process_for_stacks,
+    hide_in_errors,
+    parse_page,
+    read_error,
+    read_page,
+)
 from headway.launch.hook.place import HOOK_SITE, hook_environment
 from headway.launch.hook.temps import remove_temps
 
@@ -16,6 +24,7 @@ __all__ = [
     "HookPage",
     "ask_for_flight",
     "ask_for_stacks",
+    "ask_process_for_stacks",
     "hide_in_errors",
     "hook_environment",
     "parse_page",

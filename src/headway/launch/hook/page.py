@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from headway.process import STACKS_SIGNAL
 
 _OWN: Final = struct.Struct("<8sqqqqqqqqq64s")
 _OWN_AT: Final = 512
@@ -97,10 +98,14 @@ def ask_for_stacks(page: HookPage) -> None:
 
     An interpreter that is on its way out has let go of the signal already, and would die of it: it is not asked.
     """
-    signum = signal.SIGRTMIN + 13
+    ask_process_for_stacks(page.pid)
+
+
+def ask_process_for_stacks(pid: int) -> None:
+    """Let a process write its stacks, if it knows how to."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        if _catches(page.pid, signum):
-            os.kill(page.pid, signum)
+        if _catches(pid, STACKS_SIGNAL):
+            os.kill(pid, STACKS_SIGNAL)
 
 
 def _catches(pid: int, signum: int) -> bool:
