@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from headway.cli.bilingual import argument, command, echo_json
 from headway.errors import UsageError
 from headway.launch import read_job
 from headway.start.learn import learn_from
-from headway.telemetry import RunDir
+from headway.telemetry import RunDir, collect_left, read_record, run_state, section
 from headway.ui.report import find_gains, gather, write_facts
 
 
@@ -20,6 +21,7 @@ from headway.ui.report import find_gains, gather, write_facts
 def conclude(root: Path) -> None:
     """Print how the best measure compares with each baseline."""
     run = RunDir(root)
+    _collect_written(run)
     facts = gather(run)
     write_facts(facts, run.report)
     gains = [one for one in find_gains(facts) if math.isfinite(one.share)]
@@ -30,3 +32,13 @@ def conclude(root: Path) -> None:
             learn_from(run)
     except UsageError as err:  # a record that is damaged: the report is written, and the next plan knows no more
         click.echo(err.text(), err=True)
+
+
+def _collect_written(run: RunDir) -> None:
+    """Take what a script has written into event files; one that cannot be read takes nothing from the report."""
+    job = read_record(run.job)
+    cwd = section(job.get("foreign")).get("cwd")
+    if job.get("kind") != "foreign" or not isinstance(cwd, str):
+        return
+    with contextlib.suppress(OSError):
+        collect_left(run, Path(cwd), run_state(run).started or math.inf)

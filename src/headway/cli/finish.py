@@ -14,7 +14,7 @@ from headway.planner import Plan
 from headway.start.detach import Orders, detach_run
 from headway.start.nursery import nursery_for_line
 from headway.start.supervise import Conclusion, conclude, supervise
-from headway.telemetry import RunDir, read_beat, read_events, require_record
+from headway.telemetry import RunDir, has_scalars, read_beat, read_events, require_record
 from headway.ui.terminal.ending import ending_lines, line_ending_lines, typed
 from headway.ui.terminal.failure import failure_text
 from headway.ui.terminal.run_screen import LineScreen, RunScreen
@@ -51,7 +51,7 @@ def say_ending(run: RunDir, outcome: Outcome, stream: TextIO, *, is_line: bool =
     """Write the report and say the end. The run is over and its history is written: nothing here may change that."""
     try:
         # Of a line in which nobody has seen a step there is nothing to report.
-        is_seen = not is_line or outcome.steps > 0 or outcome.state != "done"
+        is_seen = not is_line or outcome.steps > 0 or outcome.state != "done" or has_scalars(run)
         conclusion = conclude(run) if is_seen else Conclusion()
         if conclusion.trouble:
             told = say("console/end-no-report", command=typed("report", run), why=conclusion.trouble)

@@ -126,6 +126,10 @@ TEXTS: dict[str, Text] = {
     "report/plot-lr": Text(en="Learning rate", zh="学习率"),
     "report/note-lr": Text(en="highest {peak}, last {last}", zh="最高 {peak}，最后 {last}"),
     "report/plot-norm": Text(en="Gradient norm", zh="梯度范数"),
+    "report/note-written": Text(
+        en="from the script's TensorBoard files: {num} points, last {last}",
+        zh="来自脚本的 TensorBoard 文件：{num} 个点，最后 {last}",
+    ),
     "report/note-norm": Text(en="highest {peak} at step {step}", zh="最高 {peak}（第 {step} 步）"),
     "report/planned-happened": Text(en="Planned and actual", zh="计划与实际"),
     "report/planned": Text(en="planned", zh="计划"),

@@ -13,6 +13,7 @@ from headway.telemetry.devices import (
     read_devices,
     tail_devices,
 )
+from headway.telemetry.event_files import collect_left, has_scalars, read_scalars
 from headway.telemetry.events import Event, EventLog, follow_events, read_events
 from headway.telemetry.find import find_run, is_run, list_closed, list_runs
 from headway.telemetry.heartbeat import PHASES, Beat, HeartbeatWriter, parse_beat, read_beat
@@ -90,11 +91,13 @@ __all__ = [
     "Saved",
     "State",
     "best_measure",
+    "collect_left",
     "columns_of",
     "count_steps",
     "encode_rows",
     "find_run",
     "follow_events",
+    "has_scalars",
     "held_validations",
     "is_locked",
     "is_run",
@@ -119,6 +122,7 @@ __all__ = [
     "read_objects",
     "read_part",
     "read_record",
+    "read_scalars",
     "read_tail",
     "refuse_links",
     "require_record",

@@ -23,7 +23,9 @@ from typing import Any, Final
 from headway.process import die_with_parent, name_process
 from headway.telemetry.device_findings import DeviceFindings
 from headway.telemetry.devices import DeviceLog
+from headway.telemetry.event_files import EventFileWatch
 from headway.telemetry.lines import encode_line
+from headway.telemetry.reading import read_record, section, words
 from headway.telemetry.rundir import RunDir
 from headway.telemetry.sample_gpu import GpuReader, GpuSource, find_source
 from headway.telemetry.sample_host import HostSampler
@@ -45,6 +47,8 @@ class Sampler:
         about = {**self._host.about(), "interval_s": INTERVAL_S, "gpus": source.about() if source is not None else []}
         self._log.about(about)
         self._findings = DeviceFindings(about)
+        folder = words(section(read_record(run.job).get("foreign")).get("cwd"))
+        self._event_files = EventFileWatch(run, parent, folder) if folder else None
         self._num = 0
 
     def read(self, ranks: Sequence[int]) -> list[dict[str, Any]]:
@@ -56,6 +60,8 @@ class Sampler:
         reading.update(self._host.read(now, ranks))
         self._log.add(reading)
         self._num += 1
+        if self._event_files is not None:
+            self._event_files.look(now)
         return self._findings.take(reading)
 
     def wait_s(self, cost_s: float) -> float:
@@ -65,6 +71,8 @@ class Sampler:
     def close(self) -> None:
         """Let go of the file."""
         self._log.close()
+        if self._event_files is not None:
+            self._event_files.close()
 
 
 def serve(sampler: Sampler, orders: int, answers: int) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from headway.process import boot_id, is_same_kernel, look_up
+from headway.telemetry.event_files import last_loss
 from headway.telemetry.events import Event, read_events
 from headway.telemetry.heartbeat import Beat, read_beat
 from headway.telemetry.lease import is_locked
@@ -118,7 +119,8 @@ def run_state(run: RunDir, events: list[Event] | None = None) -> RunState:
     beats = {rank: beat for rank in run.ranks() if (beat := read_beat(run.heartbeat(rank)))}
     step, samples, loss = _position(steps, beats.get(0), end)
     if not plan and (loss is None or math.isnan(loss)):
-        loss = _last_printed(steps)
+        printed = _last_printed(steps)
+        loss = printed if printed is not None else last_loss(run)
     rate, step_s = _pace(steps, plan)
     total = whole(plan.get("total_steps")) or _told_length(events, step)
     validation, best = _validations(events)

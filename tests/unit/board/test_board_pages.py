@@ -9,6 +9,8 @@ import pytest
 
 from fakes.run_fixture import FakeRun
 from headway.messages import LANGUAGES
+from headway.process import make_lease
+from headway.telemetry import DeviceLog
 from headway.ui.board.app import TABS
 from headway.ui.board.logs import first_error, read_window, search
 from headway.ui.board.store import run_id
@@ -100,6 +102,43 @@ def test_numbers_are_there_as_json_and_for_prometheus(board):
     assert len(curve["step"]) == len(curve["loss"]) == 400
     text = board.get("/metrics").text
     assert 'headway_runs{state="done"} 1.0' in text and f'headway_step{{run="{LIVE}"}} 120.0' in text
+
+
+def test_prometheus_reads_dcgms_names_with_types_and_help(empty):
+    fake = FakeRun(empty.out / 'a "run"')
+    fake.train(1, 1, 5)
+    log = DeviceLog(fake.run.devices)
+    log.add(
+        {"t": 1.0, "gpus": [{"i": 0, "util": 97.0, "mem": 3 << 30, "temp": 61, "sm": 50.0, "tensor": 25.0, "xid": 31}]}
+    )
+    log.close()
+    lease = {**make_lease(), "attempt": 1}
+    fake.run.lease.write_text(json.dumps(lease))
+    text = empty.bare("/metrics", authorization=f"Bearer {'t' * 43}").text
+    found = read_exposition(text)
+    wanted = {"GPU_UTIL": 97.0, "FB_USED": 3072.0, "GPU_TEMP": 61.0, "XID_ERRORS": 31.0}
+    assert {name: found[f"DCGM_FI_DEV_{name}"][0][1] for name in wanted} == wanted
+    assert found["DCGM_FI_PROF_SM_ACTIVE"][0] == ({"gpu": "0", "run": 'a "run"'}, 0.5)
+    assert empty.bare("/metrics").code != 200, "nobody reads it without the token"
+
+
+def read_exposition(text):
+    """Read the text as Prometheus does: HELP and TYPE once and before the samples, which stand together."""
+    found, kind, told = {}, None, set()
+    assert text.endswith("\n")
+    for line in text.splitlines():
+        if line.startswith("# HELP "):
+            kind = line.split(" ", 3)[2]
+            assert kind not in told and line.split(" ", 3)[3]
+            told.add(kind)
+        elif line.startswith("# TYPE "):
+            assert line.split(" ")[2:] == [kind, "gauge"]
+        else:
+            name, labels, value = re.fullmatch(r"(\w+)(?:\{(.*)\})? (\S+)", line).groups()
+            assert name == kind
+            pairs = re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', labels or "")
+            found.setdefault(name, []).append(({key: one.replace('\\"', '"') for key, one in pairs}, float(value)))
+    return found
 
 
 def test_what_is_not_there_is_404_and_says_so(board):

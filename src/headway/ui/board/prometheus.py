@@ -27,6 +27,36 @@ _GPU: Final = {
 }
 
 
+_HELP: Final = {
+    "DCGM_FI_DEV_GPU_UTIL": "GPU utilization (in %).",
+    "DCGM_FI_DEV_FB_USED": "Framebuffer memory used (in MiB).",
+    "DCGM_FI_DEV_GPU_TEMP": "GPU temperature (in C).",
+    "DCGM_FI_DEV_POWER_USAGE": "Power draw (in W).",
+    "DCGM_FI_DEV_SM_CLOCK": "SM clock frequency (in MHz).",
+    "DCGM_FI_DEV_MEM_CLOCK": "Memory clock frequency (in MHz).",
+    "DCGM_FI_DEV_XID_ERRORS": "Value of the last XID error encountered.",
+    "DCGM_FI_PROF_SM_ACTIVE": "Ratio of cycles in which an SM has a warp assigned.",
+    "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": "Ratio of cycles in which the tensor pipe is active.",
+    "DCGM_FI_PROF_DRAM_ACTIVE": "Ratio of cycles in which the memory interface sends or receives.",
+    "DCGM_FI_PROF_PCIE_TX_BYTES": "Bytes per second that the GPU sends over PCIe.",
+    "DCGM_FI_PROF_PCIE_RX_BYTES": "Bytes per second that the GPU receives over PCIe.",
+    "DCGM_FI_PROF_NVLINK_TX_BYTES": "Bytes per second that the GPU sends over NVLink.",
+    "DCGM_FI_PROF_NVLINK_RX_BYTES": "Bytes per second that the GPU receives over NVLink.",
+    "headway_runs": "Runs of the folder by state.",
+    "headway_step": "Optimizer steps finished.",
+    "headway_total_steps": "Optimizer steps planned.",
+    "headway_loss": "Last training loss.",
+    "headway_samples_per_second": "Speed over the last steps.",
+    "headway_best": "Best validation so far.",
+    "headway_rank_cores": "Processor cores in use by a rank.",
+    "headway_rank_memory_bytes": "Host memory in use by a rank.",
+}
+
+
+def _help_of(name: str) -> str:
+    return f"{name.removeprefix('headway_').replace('_', ' ').capitalize()}."
+
+
 def render_metrics(store: Store) -> str:
     """Return the text of all runs that train now, and how many there are of each state."""
     rows = store.rows()
@@ -59,7 +89,7 @@ def render_metrics(store: Store) -> str:
                 put("headway_rank_memory_bytes", rank.get("mem"), rank=rank.get("r"), run=row.name)
     lines = []
     for name, found in values.items():
-        lines.append(f"# TYPE {name} gauge")
+        lines += [f"# HELP {name} {_HELP.get(name, _help_of(name))}", f"# TYPE {name} gauge"]
         lines += [f"{name}{_labels(labels)} {value!r}" for labels, value in found]
     return "\n".join(lines) + "\n"
 

@@ -13,9 +13,13 @@ from headway.ui.report.both_languages import Said, both
 from headway.ui.report.gather import Facts, Steps
 from headway.ui.report.svg import NARROW, WIDE, Layer, Line, Plot, Stack, draw_plot, draw_stack
 from headway.ui.report.thin import Floats, smooth
+from headway.ui.text import clean_text
 from headway.units import ABSENT, duration, short, size
 
 _MOST_SPREAD = 1_000_000.0
+_MOST_WRITTEN = 12
+_DOTS = 20
+"""Fewer points than this are shown as points."""
 PART_STYLES = {
     "data": "s1",
     "forward": "s0",
@@ -52,7 +56,7 @@ def draw_figures(facts: Facts) -> list[Figure]:
     """Return every plot the run has data for, the most asked for first."""
     steps = facts.steps
     if steps is None or len(steps.step) < 2:
-        return [figure for figure in [_validation(facts)] if figure]
+        return [*(figure for figure in [_validation(facts)] if figure), *_written(facts)]
     restarts = restarts_of(facts)
     makers: list[Callable[[Facts, Steps, list[float]], Figure | None]] = [
         lambda facts, steps, restarts: _validation(facts, restarts),
@@ -64,7 +68,7 @@ def draw_figures(facts: Facts) -> list[Figure]:
     ]
     rest = [figure for make in makers if (figure := make(facts, steps, restarts))]
     # An odd number of plots would leave a hole in the last row of two; then the loss takes the whole first one.
-    return [_loss(facts, steps, restarts, is_wide=len(rest) % 2 == 0), *rest]
+    return [_loss(facts, steps, restarts, is_wide=len(rest) % 2 == 0), *rest, *_written(facts)]
 
 
 def restarts_of(facts: Facts) -> list[float]:
@@ -137,6 +141,20 @@ def _speed(facts: Facts, steps: Steps, restarts: list[float]) -> Figure | None:
         note=both("report/note-speed", median=short(float(np.median(rate[usual]))), low=short(float(rate.min()))),
         drawn=Plot(lines=lines, label=short, restarts=restarts, from_zero=True, until=last_step(facts)),
     )
+
+
+def _written(facts: Facts) -> list[Figure]:
+    """Return what a script itself has written for TensorBoard, the losses first."""
+    names = sorted(facts.scalars, key=lambda name: ("loss" not in name.lower(), name))
+    found = []
+    for at, name in enumerate(names[:_MOST_WRITTEN]):
+        x, y = (np.array(column, dtype=np.float64) for column in zip(*facts.scalars[name], strict=True))
+        title = clean_text(name)
+        note = both("report/note-written", num=f"{len(x):,}", last=_figure(float(y[-1])))
+        line = Line(x=x, y=y, label=title, style=f"s{(0, 4, 2, 3, 1, 5)[at % 6]}{' dots' if len(x) < _DOTS else ''}")
+        plot = Plot(lines=[line], can_log=bool((y > 0).all()))
+        found.append(Figure(key=f"written-{at}", title=Markup("{}").format(title), note=note, drawn=plot))
+    return found
 
 
 def _step_time(ms: float) -> str:

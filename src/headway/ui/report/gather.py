@@ -32,6 +32,7 @@ from headway.telemetry import (
     read_metrics,
     read_part,
     read_record,
+    read_scalars,
     run_state,
     section,
     whole,
@@ -93,6 +94,8 @@ class Facts:
     devices: DeviceHistory
     is_glance: bool
     """Of a run too long to be read at once only some places were looked at."""
+    scalars: dict[str, list[tuple[int, float]]]
+    """What a script has written into TensorBoard's event files: steps and values by name."""
     beside: list[Beside]
     """This run, then those of its folder and recipe that differ in a few settings; empty: there are none."""
 
@@ -132,6 +135,7 @@ def gather(run: RunDir, *, with_siblings: bool = True, at_once: bool = False) ->
         command=read_record(run.command),
         log_tail=_log_tail(run),
         devices=read_devices(run.devices),
+        scalars=read_scalars(run),
         is_glance=is_glance,
         beside=compare_runs([run, *siblings]) if siblings else [],
     )
