@@ -75,8 +75,9 @@ def train(log: GuideLog, training: Training) -> tuple[int, RunDir | None]:
         finally:
             story.close(is_done=code == 0)
     if is_stopped(code):
-        if run is not None and files.last is not None:
-            log.write(say("guide/stopped", command=training.proceed.format(file=files.last)), "WARN")
+        is_kept = run is not None and files.last is not None
+        text = "guide/stopped" if is_kept else "guide/stopped-early"
+        log.write(say(text, command=training.proceed.format(file=files.last)), "WARN")
     elif code:
         write_trouble(log, training.advice, find_trouble(log.last, run), facts_of(training.choice.config))
     return code, run
@@ -127,6 +128,9 @@ def with_log(advice: Advice, log: GuideLog, do: Callable[[GuideLog], int]) -> in
         return do(log)
     except HeadwayError as error:
         write_trouble(log, advice, trouble_of(error), {})
+        raise
+    except KeyboardInterrupt:  # before the run, or behind it
+        log.write(say("guide/interrupted"), "WARN")
         raise
     finally:
         log.close()

@@ -153,6 +153,13 @@ TEXTS: dict[str, Text] = {
         en="stopped on request; the state is saved; to continue:\n{command}",
         zh="已按要求停止并保存；继续训练：\n{command}",
     ),
+    "guide/stopped-early": Text(
+        en="stopped on request before the first checkpoint: nothing was saved",
+        zh="已按要求停止，尚无检查点：没有可保存的内容",
+    ),
+    "guide/interrupted": Text(
+        en="stopped on request; what was saved before is unchanged", zh="已按要求停止；此前保存的内容没有变化"
+    ),
     "guide/no-run": Text(
         en="{out} has no run {name} to continue",
         zh="{out} 中没有可以继续的训练 {name}",

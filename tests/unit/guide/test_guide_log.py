@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 
-from headway.guide import GuideLog
+import pytest
+
+from headway.guide import GuideLog, with_log
 from headway.guide import log as module
 
 
@@ -52,3 +54,12 @@ print("done", flush=True)
     assert (once.returncode, once.stdout.split()) == (0, ["writing", "written", "done"])
     twice = subprocess.run([sys.executable, "-c", script, "2"], capture_output=True, text=True, check=False)
     assert (twice.returncode, twice.stdout.split(), twice.stderr) == (-signal.SIGINT, ["writing", "written"], "")
+
+
+def test_ctrl_c_before_the_run_stands_in_the_log(tmp_path):
+    def stop(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        with_log({}, GuideLog(tmp_path / "log", is_levelled=True), stop)
+    assert (tmp_path / "log").read_text().startswith("[WARN]")

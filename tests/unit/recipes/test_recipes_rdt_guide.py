@@ -9,6 +9,7 @@ import pytest
 from headway.errors import UsageError
 from headway.guide import Shape, Step, make_project
 from headway.messages import set_language
+from headway.recipes.rdt import evaluate as evaluation
 from headway.recipes.rdt import guide as commands
 from headway.recipes.rdt.export import describe_checkpoint
 from headway.recipes.rdt.section import RdtSection
@@ -97,11 +98,11 @@ def test_a_step_the_small_run_never_reached_gives_the_newest_and_the_guides_size
     _export(tmp_path, 9)
     newest = _export(tmp_path, 10)
     asked = tmp_path / "checkpoint-19000" / "ema" / "model.safetensors"
-    assert commands.find_weights(asked, is_full=False) == newest
+    assert evaluation.find_weights(asked, is_full=False) == newest
     with pytest.raises(UsageError) as refused:
-        commands.find_weights(asked, is_full=True)
+        evaluation.find_weights(asked, is_full=True)
     assert refused.value.code == "rdt/guide-no-weights" and str(newest) in str(refused.value.facts["known"])
-    assert commands.find_weights(tmp_path / "checkpoint-9", is_full=True).parents[1].name == "checkpoint-9"
+    assert evaluation.find_weights(tmp_path / "checkpoint-9", is_full=True).parents[1].name == "checkpoint-9"
 
 
 def test_an_export_remembers_everything_its_model_was_trained_as(tmp_path):
@@ -111,13 +112,13 @@ def test_an_export_remembers_everything_its_model_was_trained_as(tmp_path):
     weights = _export(tmp_path, 3)
     about = describe_checkpoint(RunConfig(task=section), 3)
     (tmp_path / "checkpoint-3" / "config.json").write_text(json.dumps(about))
-    found = commands.section_of(weights, {})
+    found = evaluation.section_of(weights, {})
     assert found == section.model_copy(update={"pretrained": str(weights)})
 
 
 def test_the_published_script_counts_rounds_and_bad_options_are_named():
-    options = commands.check_options({**commands._DEFAULTS, "max_steps": "200", "exec_horizon": "16"})
+    options = evaluation.check_options({**evaluation._DEFAULTS, "max_steps": "200", "exec_horizon": "16"})
     assert (options["unit"], options["max_steps"], options["exec_horizon"]) == ("rounds", 200, 16)
     with pytest.raises(Exception, match="config") as refused:
-        commands.check_options({"max_step": "200"})
+        evaluation.check_options({"max_step": "200"})
     assert "max_steps" in str(refused.value.problems)
