@@ -77,6 +77,11 @@ class Elastic:
         """Whether the line is for one machine."""
         return self.num_nodes in ("1", "1:1")
 
+    @property
+    def most_nodes(self) -> str:
+        """The machines it begins with: `4` of `2:4`."""
+        return self.num_nodes.rpartition(":")[2]
+
 
 class _UnreadError(Exception):
     """Torchrun itself must answer: help, a mistake, a flag that is not known here."""

@@ -84,26 +84,35 @@ class _Given:
     in_bash: tuple[str, ...] = ()
     """How bash starts the same."""
     notes: tuple[str, ...] = ()
+    num_nodes: int = 1
+    """That it is to run on by our own means."""
     first: str = ""
     """The program that a shell would have started, where it is no longer the first word."""
 
 
-def read_line(words: Sequence[str], wanted: str | None = None, environ: Mapping[str, str] | None = None) -> ReadLine:
+def read_line(
+    words: Sequence[str],
+    wanted: str | None = None,
+    environ: Mapping[str, str] | None = None,
+    *,
+    num_nodes: int = 1,
+) -> ReadLine:
     """Read a line given as words, as one text, as a script's path or a clean file's.
 
     Args:
         words: the line.
         wanted: `--launcher`.
         environ: what the user's shell would start it with; none: this process's own.
+        num_nodes: nodes that it is to run on by our own means.
 
     Raises:
         UsageError: a native start was asked for and is not possible, or the program is not there.
     """
     base = os.environ if environ is None else environ
     if len(words) > 1:
-        return _start(_given(words, base), wanted)
+        return _start(replace(_given(words, base), num_nodes=num_nodes), wanted)
     if is_clean_file(words[0]):
-        return _read_text(read_clean_file(Path(words[0])), wanted, base, is_typed=False)
+        return _read_text(read_clean_file(Path(words[0])), wanted, base, is_typed=False, num_nodes=num_nodes)
     script = Path(words[0])
     if script.suffix in _SCRIPTS and script.is_file():
         # Without its folder, or without the right to execute it, a shell would refuse; what is meant is plain.
@@ -111,7 +120,7 @@ def read_line(words: Sequence[str], wanted: str | None = None, environ: Mapping[
         argv = (words[0],) if is_program else ("bash", words[0])
         given = _Given(words=argv, environ=base, base=base, text=words[0])
         return _original(given, script.stem, say("run/why-script"), wanted)
-    return _read_text(words[0], wanted, base)
+    return _read_text(words[0], wanted, base, num_nodes=num_nodes)
 
 
 def _given(words: Sequence[str], base: Mapping[str, str]) -> _Given:
@@ -126,14 +135,18 @@ def _given(words: Sequence[str], base: Mapping[str, str]) -> _Given:
     return _Given(words=tuple(rest), environ=environ, base=base, text=text, in_bash=in_bash)
 
 
-def _read_text(text: str, wanted: str | None, base: Mapping[str, str], *, is_typed: bool = True) -> ReadLine:
+def _read_text(
+    text: str, wanted: str | None, base: Mapping[str, str], *, is_typed: bool = True, num_nodes: int = 1
+) -> ReadLine:
     command, is_behind = stay_in_front(text)
     notes = [say("run/no-background")] if is_behind else []
     pasted = find_paste(text) if is_typed else None
     if pasted is not None:
         notes.append(say("run/pasted-note", **_pasted(text, pasted)))
     words = ("bash", "-c", command)
-    given = _Given(words=words, environ=base, base=base, text=text, is_text=True, notes=tuple(notes))
+    given = _Given(
+        words=words, environ=base, base=base, text=text, is_text=True, notes=tuple(notes), num_nodes=num_nodes
+    )
     expanded = expand(command, base)
     if expanded is None:
         return _original(given, _name_text(text), say("run/why-shell"), wanted)
@@ -191,7 +204,9 @@ def _start_elastic(given: _Given, line: Elastic, name: str, wanted: str | None) 
     """Start the ranks that torchrun would start, if it is known exactly which."""
     if line.keeps:
         why = say("run/why-launcher", launcher=line.keeps)
-    elif not line.is_one_node:
+    elif not line.is_one_node and given.num_nodes > 1 and line.most_nodes != str(given.num_nodes):
+        raise UsageError("nodes/line-nodes", there=line.most_nodes, here=given.num_nodes)
+    elif not line.is_one_node and given.num_nodes == 1:
         why = say("run/why-nodes", nodes=line.num_nodes)
     else:
         torch = find_torch(line, given.environ) if wanted != "original" else None

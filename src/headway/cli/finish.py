@@ -8,7 +8,7 @@ from typing import TextIO
 import click
 
 from headway.bridges import read_notes
-from headway.launch import Claims, Job, Lease, Nursery, Outcome
+from headway.launch import Claims, Crew, Job, Lease, Nursery, Outcome
 from headway.messages import say
 from headway.planner import Plan
 from headway.start.detach import Orders, detach_run
@@ -21,13 +21,19 @@ from headway.ui.terminal.run_screen import LineScreen, RunScreen
 
 
 def finish(
-    run: RunDir, nursery: Nursery, claims: Claims, *, is_watched: bool = True, lease: Lease | None = None
+    run: RunDir,
+    nursery: Nursery,
+    claims: Claims,
+    *,
+    is_watched: bool = True,
+    lease: Lease | None = None,
+    crew: Crew | None = None,
 ) -> int:
     """Supervise a run on this terminal, or in the background into supervisor.log; return the exit code."""
     plan = require_record(run.plan, Plan.from_json)
     screen = RunScreen(sys.stderr, plan, log=None if is_watched else run.log)
     try:
-        outcome = supervise(run, nursery, screen, claims, lease=lease)
+        outcome = supervise(run, nursery, screen, claims, lease=lease, crew=crew)
         screen.tick([read_beat(run.heartbeat(rank)) for rank in range(plan.world_size)])
     finally:
         screen.close()
@@ -35,12 +41,21 @@ def finish(
     return outcome.exit_code
 
 
-def finish_line(run: RunDir, job: Job, claims: Claims, *, is_watched: bool = True) -> int:
+def finish_line(
+    run: RunDir,
+    job: Job,
+    claims: Claims,
+    *,
+    is_watched: bool = True,
+    nursery: Nursery | None = None,
+    crew: Crew | None = None,
+) -> int:
     """Supervise a launch line in the same way."""
-    screen = LineScreen(sys.stdout, sys.stderr, job.world_size, log=None if is_watched else run.log)
+    world_size = job.world_size if crew is None else crew.world_size
+    screen = LineScreen(sys.stdout, sys.stderr, world_size, log=None if is_watched else run.log)
     click.echo(say("run/made", run=run.root), err=True)
     try:
-        outcome = supervise(run, nursery_for_line(job), screen, claims, job=job)
+        outcome = supervise(run, nursery or nursery_for_line(job), screen, claims, job=job, crew=crew)
     finally:
         screen.close()
     say_ending(run, outcome, sys.stderr, is_line=True)

@@ -34,6 +34,7 @@ _COMMANDS = {
     "board": ("headway.cli.board", "board/line"),
     "alert": ("headway.cli.alert", "alert/line"),
     "attach": ("headway.cli.attach", "cli/line-attach"),
+    "node": ("headway.cli.node", "nodes/line"),
     "stop": ("headway.cli.attach", "cli/line-stop"),
     "runs": ("headway.cli.runs", "cli/line-runs"),
     "compare": ("headway.cli.compare", "cli/line-compare"),
@@ -52,7 +53,7 @@ _HIDDEN = {"supervise": "headway.cli.supervise", "conclude": "headway.cli.conclu
 _COLORS = ("auto", "always", "never")
 _ANYWHERE = ("--lang", "--color")
 _RUN_VALUE_NAMES = "gpus cpus launcher restarts on-hang hang-after oom-knob resume-with on-nan when-free grace runs out"
-_RUN_BESIDE_NAMES = "alert alert-when track"
+_RUN_BESIDE_NAMES = "alert alert-when track nodes nodes-min nodes-address nodes-wait meet"
 RUN_VALUES = tuple(f"--{name}" for name in f"{_RUN_VALUE_NAMES} {_RUN_BESIDE_NAMES}".split())
 """Options of `run` that take a value: what follows one of them is not the beginning of the user's line."""
 

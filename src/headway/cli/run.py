@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,15 @@ from headway.adopt import ReadLine, read_line
 from headway.cli.beside import read_beside
 from headway.cli.bilingual import command, echo_json, option
 from headway.cli.finish import finish_behind, finish_line
+from headway.cli.nodes_options import nodes_options
 from headway.config import redact_words
 from headway.errors import UsageError
 from headway.launch import COERCED, Claims, has_given
 from headway.messages import say
 from headway.start.decide_line import LineWish, decide_line, list_notes
 from headway.start.detach import Orders
+from headway.start.nodes import Assembly, NodesWish, assembled, refuse_behind
+from headway.start.nursery import nursery_for_line
 from headway.start.write import write_run
 from headway.ui.console_safe import make_console
 from headway.ui.output import unblocked
@@ -58,6 +62,7 @@ _DETACH_S = 2.0
 @option("--detach", "is_detached", is_flag=True, help="cli/option-detach")
 @option("--dry-run", is_flag=True, help="run/option-dry-run")
 @option("--json", "as_json", is_flag=True, help="run/option-json")
+@nodes_options
 @unblocked
 def run(
     line: tuple[str, ...],
@@ -68,6 +73,7 @@ def run(
     is_detached: bool,
     dry_run: bool,
     as_json: bool,
+    nodes: NodesWish | None,
     **options: Any,  # the fields of a LineWish
 ) -> int:
     """See the message `run/help`."""
@@ -76,24 +82,43 @@ def run(
     beside = read_beside(alert, when, track)
     environ = _given_environ(click.get_current_context())
     wish = LineWish(**options, beside=beside)
-    read = read_line(line, launcher, environ)
+    refuse_behind(nodes, is_detached)
+    read = read_line(line, launcher, environ, num_nodes=nodes.most if nodes is not None else 1)
     if dry_run:
         return _show(read, wish, as_json=as_json)
     for note in list_notes(read, wish):
         _tell(say("run/note", text=note))
     claims = Claims(read.name)
     try:
-        decision = decide_line(read, wish, claims, _tell, base=environ, waits=not is_detached)
-        if decision.machine is not None:
-            found = (one for one in decision.machine.findings if one.level == "warn")
-            show_notes(((one.level, one.code, one.facts) for one in found), make_console(stderr=True))
-        place, job = write_run(decision)
-        if is_detached:
-            orders = Orders.of(job, claims, when_free=wish.when_free)
-            return finish_behind(place, claims, orders, wait_s=_DETACH_S)
-        return finish_line(place, job, claims)
+        with assembled(nodes, _tell) as assembly:
+            return _start(read, wish, claims, environ=environ, assembly=assembly, is_detached=is_detached)
     finally:
         claims.release()
+
+
+def _start(
+    read: ReadLine,
+    wish: LineWish,
+    claims: Claims,
+    *,
+    environ: Mapping[str, str],
+    assembly: Assembly | None,
+    is_detached: bool,
+) -> int:
+    decision = decide_line(read, wish, claims, _tell, base=environ, waits=not is_detached, nodes=assembly)
+    if decision.machine is not None:
+        found = (one for one in decision.machine.findings if one.level == "warn")
+        show_notes(((one.level, one.code, one.facts) for one in found), make_console(stderr=True))
+    place, job = write_run(decision)
+    if is_detached:
+        orders = Orders.of(job, claims, when_free=wish.when_free)
+        return finish_behind(place, claims, orders, wait_s=_DETACH_S)
+    if assembly is None:
+        return finish_line(place, job, claims)
+    nursery = nursery_for_line(job)
+    assembly.prepare(nursery)
+    crew = assembly.lead(place, job, local_ranks=job.world_size)
+    return finish_line(place, job, claims, nursery=nursery, crew=crew)
 
 
 def _tell(text: str) -> None:

@@ -10,12 +10,14 @@ from headway.bridges import refuse_unset
 from headway.cli.bilingual import command
 from headway.cli.consent import ask_trust
 from headway.cli.finish import finish, finish_behind
+from headway.cli.nodes_options import nodes_options
 from headway.cli.options import DETACH, DRY_RUN, TRACE, WORDS
 from headway.config import listed
 from headway.launch import Claims
 from headway.messages import say
 from headway.start.decide import decide
 from headway.start.detach import Orders
+from headway.start.nodes import NodesWish, assembled, refuse_behind
 from headway.start.nursery import EarlyNursery
 from headway.start.source import load_words
 from headway.start.write import write_run
@@ -33,22 +35,28 @@ from headway.ui.terminal.deciding import DecisionScreen
 @DETACH
 @DRY_RUN
 @TRACE
+@nodes_options
 @unblocked
-def train(words: tuple[str, ...], detach: bool, dry_run: bool, trace: bool | None) -> int:
+def train(words: tuple[str, ...], detach: bool, dry_run: bool, trace: bool | None, nodes: NodesWish | None) -> int:
     """See the message `cli/train-help`."""
     screen = DecisionScreen(make_console(stderr=True))
     loaded = load_words(words, is_order=True, ask=ask_trust)
     refuse_unset(listed(loaded.config.alert.to), os.environ)
+    refuse_behind(nodes, detach)
     claims = Claims(loaded.config.name or loaded.recipe.name)
     try:
-        with EarlyNursery(screen.tell, is_wanted=not (dry_run or detach)) as early:
-            decision = decide(loaded, screen, claims, is_dry=dry_run, begin=early.begin, trace=trace)
+        with (
+            assembled(None if dry_run else nodes, screen.tell) as assembly,
+            EarlyNursery(screen.tell, is_wanted=not (dry_run or detach), nodes=assembly) as early,
+        ):
+            decision = decide(loaded, screen, claims, is_dry=dry_run, begin=early.begin, trace=trace, nodes=assembly)
             if dry_run:
                 return 0
             run, job = write_run(decision)
             screen.tell(say("console/run-made", run=run.root))
             if early.nursery is None:
                 return finish_behind(run, claims, Orders.of(job, claims))
-            return finish(run, early.nursery, claims)
+            crew = assembly.lead(run, job, local_ranks=job.world_size - decision.elsewhere) if assembly else None
+            return finish(run, early.nursery, claims, crew=crew)
     finally:
         claims.release()

@@ -45,7 +45,11 @@ def _from_report(report: Mapping[str, Any]) -> Diagnosis:
     if isinstance(code, str) and _is_known(code):
         facts = report.get("facts")
         return Diagnosis(
-            kind=code, code=code, facts=facts if isinstance(facts, dict) else {}, is_transient=False, evidence=text
+            kind=code,
+            code=code,
+            facts=facts if isinstance(facts, dict) else {},
+            is_transient=report.get("is_transient") is True,
+            evidence=text,
         )
     said = f"{kind}: {text}"
     if kind == "BlockingIOError" and "fork" in str(report.get("traceback", "")):

@@ -72,7 +72,7 @@ def join(job: dict[str, Any], *, device: torch.device, backend: str) -> Ranks:
     if world_size == 1:
         return Ranks(rank, world_size, job["local_rank"], device)
     store = dist.TCPStore(
-        "127.0.0.1",
+        job.get("master_address", "127.0.0.1"),
         job["master_port"],
         world_size,
         is_master=rank == 0,

@@ -14,6 +14,7 @@ from headway.launch.job import ForeignLine, Job, Training, read_job, training_jo
 from headway.launch.lease import Lease, clear_abandoned, find_holder, refuse_held
 from headway.launch.nursery import Nursery, start_nursery
 from headway.launch.outcome import Incident, Observer, Outcome, SilentObserver
+from headway.launch.program import Crew
 from headway.launch.run import launch_run
 from headway.launch.stop import request_save, request_stop
 from headway.launch.terminal import LOG_NAME
@@ -24,6 +25,7 @@ __all__ = [
     "HOOK_SITE",
     "LOG_NAME",
     "Claims",
+    "Crew",
     "ForeignLine",
     "Incident",
     "Job",

@@ -37,11 +37,15 @@ _UNDER_WAY: Final = 16
 class RankProcess:
     """One rank as the supervisor sees it."""
 
-    def __init__(self, rank: int, output: RankOutput) -> None:
-        self.rank, self.output = rank, output
+    def __init__(self, rank: int, output: RankOutput, node: int = 0) -> None:
+        self.rank, self.output, self.node = rank, output, node
+        """Of another node's ranks its follower tells what happens; here they have no files and no pid."""
         self.output_fd = self.report_fd = -1
         """-1: it was never ordered."""
         self.pid = 0
+        """0: not forked yet; -1: forked on another node, or never."""
+        self.far_pid: int | None = None
+        """Its number on the node where it runs, for the history."""
         self.pidfd: int | None = None
         self.status: ExitStatus | None = None
         """How it ended; None while it lives."""
@@ -132,6 +136,8 @@ class Attempt:
     port: int
     ranks: list[RankProcess]
     seats: tuple[Seat, ...]
+    node: int = 0
+    """The one we are on."""
     nursery: int
     """Pid of the process that forks them and adopts what they leave behind."""
     began: float
@@ -146,6 +152,8 @@ class Attempt:
     """Ranks that the nursery has not been asked for yet."""
     is_whole: bool = False
     """All ranks have been forked."""
+    away: set[int] = field(default_factory=set)
+    """Other nodes that have not cleared up behind their ranks yet."""
     evidence_until: float | None = None
     """After the first failure: when to stop listening for what the other ranks have to say."""
     killed_at: float | None = None
@@ -156,7 +164,7 @@ class Attempt:
 
     def is_over(self) -> bool:
         """Say whether every rank has ended."""
-        return all(rank.status is not None for rank in self.ranks)
+        return not self.away and all(rank.status is not None for rank in self.ranks)
 
     def is_dead(self) -> bool:
         """Say whether every rank is dead by the kernel's word, be it not known yet how."""
@@ -175,9 +183,17 @@ class Attempt:
         for rank in self.ranks:
             rank.signal(signum)
 
+    def here(self) -> list[RankProcess]:
+        """Return the ranks of this node."""
+        return [rank for rank in self.ranks if rank.node == self.node]
+
+    def by_rank(self, rank: int) -> RankProcess:
+        """Return the rank with this number; an attempt of one node of several begins with another than 0."""
+        return self.ranks[rank - self.ranks[0].rank]
+
     def num_under_way(self) -> int:
-        """Return how many ranks are ordered and not yet forked."""
-        return sum(rank.pid == 0 for rank in self.ranks) - len(self.unsent)
+        """Return how many ranks are ordered here and not yet forked."""
+        return sum(rank.pid == 0 for rank in self.here()) - len(self.unsent)
 
     def close(self) -> None:
         """Let go of all files."""
@@ -196,10 +212,13 @@ class Attempt:
 class OutputTargets:
     """Where the output of ranks goes."""
 
-    merged: AppendFile
+    merged: AppendFile | None
+    """None: another node merges."""
     on_gap: Callable[[Any, OSError], None]
     on_lines: Callable[[int, list[bytes]], None]
     on_bar: Callable[[int, bytes], None]
+    on_far_lines: Callable[[int, list[bytes]], None]
+    """Of ranks on other nodes, whose own supervisor has looked for progress in them."""
     log_bytes: int | None
     """Size at which a log continues in a rotating tail; None: it is kept in full."""
 
@@ -214,14 +233,16 @@ def make_attempt(
     listener = None
     if port is None:
         # Bound now and handed over open: no other process can take the port between choice and use.
-        listener = socket.create_server(("127.0.0.1", 0), backlog=max(128, crew.world_size))
+        family = socket.AF_INET6 if ":" in crew.address else socket.AF_INET
+        listener = socket.create_server((crew.address, 0), family=family, backlog=max(128, crew.world_size))
         port = int(listener.getsockname()[1])
     seats = crew.seats(number, port)
     ranks = []
     for seat in seats:
         own = AppendFile(run.stdout(seat.rank), targets.on_gap, targets.log_bytes)
-        output = RankOutput(seat.rank, own, targets.merged, targets.on_lines, targets.on_bar)
-        ranks.append(RankProcess(seat.rank, output))
+        on_lines = targets.on_far_lines if seat.node else targets.on_lines
+        output = RankOutput(seat.rank, own, targets.merged, on_lines, targets.on_bar)
+        ranks.append(RankProcess(seat.rank, output, seat.node))
     began = time.monotonic()
     return Attempt(
         number=number,
@@ -232,7 +253,8 @@ def make_attempt(
         began=began,
         oom_kills=OomCount(began),
         listener=listener,
-        unsent=deque(ranks),
+        unsent=deque(rank for rank in ranks if rank.node == 0),
+        away={seat.node for seat in seats if seat.node},
     )
 
 
@@ -244,7 +266,7 @@ def send_orders(program: Program, attempt: Attempt, nursery: Nursery) -> None:
     while attempt.unsent and attempt.num_under_way() < _UNDER_WAY:
         process = attempt.unsent[0]
         files = process.open()
-        order = program.order(attempt.seats[process.rank])
+        order = program.order(attempt.seats[process.rank - attempt.ranks[0].rank])
         if process.rank == 0 and attempt.listener is not None:
             order = replace(order, files={**order.files, "listen_fd": attempt.listener.fileno()})
         order = replace(order, call={**order.call, "store_key": attempt.store_key})

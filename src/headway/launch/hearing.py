@@ -27,7 +27,10 @@ LAST: Final = 2
 class Hearing:
     """Holds the files that are listened to, and takes in what the ranks say."""
 
-    def __init__(self, run: RunDir, program: Program, history: History, committed: int | None) -> None:
+    def __init__(
+        self, run: RunDir, program: Program, history: History, committed: int | None, *, merges: bool = True
+    ) -> None:
+        """Listen for a node; only one of several merges the output of all ranks."""
         self._run, self._program, self._history = run, program, history
         self._selector = selectors.DefaultSelector()
         self.committed = committed
@@ -35,9 +38,10 @@ class Hearing:
         self.reached: int | None = None
         """Steps that attempts before this one had finished; None: there was none, or what it lost has been told."""
         self.targets = OutputTargets(
-            merged=AppendFile(run.log, history.gap, program.log_bytes),
+            merged=AppendFile(run.log, history.gap, program.log_bytes) if merges else None,
             on_gap=history.gap,
             on_lines=self._hear_lines,
+            on_far_lines=self._hear_far_lines,
             on_bar=self._hear_bar,
             log_bytes=program.log_bytes,
         )
@@ -67,7 +71,8 @@ class Hearing:
     def close(self) -> None:
         """Listen to nobody any more."""
         self._selector.close()
-        self.targets.merged.close()
+        if self.targets.merged is not None:
+            self.targets.merged.close()
 
     def begin(self, attempt: Attempt) -> None:
         """Listen to every rank of an attempt that has been forked."""
@@ -117,14 +122,18 @@ class Hearing:
         for report in reports:
             match report.get("kind"):
                 case "event":
-                    self._hear_event(report.get("event"))
+                    self.hear_event(report.get("event"))
                 case "finished":
                     rank.finished = report
                 case "error" if rank.error is None:
-                    rank.error = report
                     # By our own clock and at once: who failed first is decided by it.
-                    rank.failed_at = time.monotonic()
-                    _wait_for_evidence(rank, attempt)
+                    self.hear_failure(rank, attempt, report, time.monotonic())
+
+    def hear_failure(self, rank: RankProcess, attempt: Attempt, error: dict[str, Any] | None, at: float) -> None:
+        """Take in that a rank has failed, with what it has reported, if it has."""
+        rank.error = rank.error or error
+        rank.failed_at = at
+        _wait_for_evidence(rank, attempt)
 
     def _hear_death(self, rank: RankProcess) -> None:
         """The kernel says it is dead; how, the nursery says a moment later."""
@@ -134,8 +143,8 @@ class Hearing:
         if rank.failed_at is None and rank.finished is None:
             rank.failed_at = time.monotonic()
 
-    def _hear_event(self, event: Any) -> None:
-        """Any: JSON, not yet checked."""
+    def hear_event(self, event: Any) -> None:
+        """Write down what a rank has to tell. Any: JSON, not yet checked."""
         if not isinstance(event, dict) or not isinstance(event.get("kind"), str):
             return
         if event["kind"] == "checkpoint_committed" and isinstance(event.get("step"), int):
@@ -153,6 +162,9 @@ class Hearing:
 
     def _hear_lines(self, rank: int, lines: list[bytes]) -> None:
         self._program.lines(rank, lines)
+        self._history.lines(rank, lines)
+
+    def _hear_far_lines(self, rank: int, lines: list[bytes]) -> None:
         self._history.lines(rank, lines)
 
     def _hear_bar(self, rank: int, state: bytes) -> None:

@@ -5,22 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from headway.diagnosis import ExitStatus
 from headway.launch.attempt import Attempt
 from headway.launch.blame import incident_facts
 from headway.launch.outcome import BarObserver, Incident, Observer, Outcome, SilentObserver
-from headway.telemetry import Beat, Event, EventLog, RunDir, read_events
+from headway.telemetry import Beat, Event, RunDir, read_events
 
 _SHOWN_LINES: Final = 400
 """Most lines of one reading (256 KiB) that are shown."""
 
 
+class Events(Protocol):
+    """Where events go: the run's own log, or the link to the node that writes it."""
+
+    def append(self, kind: str, **facts: object) -> Event:
+        """Keep an event; return it as it is kept."""
+        ...
+
+
 class History:
     """Writes the history and feeds the screen; a screen that breaks is left, the run goes on."""
 
-    def __init__(self, events: EventLog, observer: Observer) -> None:
+    def __init__(self, events: Events, observer: Observer) -> None:
         self._events, self._observer = events, observer
         self._best: dict[str, Any] | None = None
         self._warned: set[object] = set()

@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from headway.redact import hide_known
 
@@ -104,14 +104,24 @@ class LineCutter:
         return [rest] if rest else []
 
 
+class Sink(Protocol):
+    """Where the bytes of one rank go: its own file, or the link to the node that keeps it."""
+
+    def write(self, data: bytes) -> None:
+        """Take bytes."""
+
+    def close(self) -> None:
+        """Take no more."""
+
+
 class RankOutput:
     """Takes one rank's output to its own file, to the merged log and to whoever watches."""
 
     def __init__(
         self,
         rank: int,
-        own: AppendFile,
-        merged: AppendFile,
+        own: Sink,
+        merged: AppendFile | None,
         on_lines: Callable[[int, list[bytes]], None],
         on_bar: Callable[[int, bytes], None] | None = None,
     ) -> None:
@@ -142,9 +152,9 @@ class RankOutput:
             self._on_lines(self._rank, lines)
 
 
-def merge_lines(merged: AppendFile, who: str, lines: list[bytes]) -> None:
-    """Add lines to the merged log, with the time they arrived and who printed them."""
-    if not lines:
+def merge_lines(merged: AppendFile | None, who: str, lines: list[bytes]) -> None:
+    """Add lines to the merged log, if it is ours, with the time they arrived and who printed them."""
+    if not lines or merged is None:
         return
     now = time.time()
     stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now)) + f".{int(now * 1000) % 1000:03d}"

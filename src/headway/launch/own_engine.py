@@ -13,11 +13,11 @@ from headway.diagnosis import Hang
 from headway.launch.attempt import Attempt, RankProcess
 from headway.launch.foreign.hangs import StoppedWatch
 from headway.launch.history import History
-from headway.launch.job import Job, Training
+from headway.launch.job import Job, Training, read_job
 from headway.launch.own_hangs import OwnHangWatch
 from headway.launch.program import RankOrder, Seat
 from headway.launch.restarts import RestartBudget, StallWatch
-from headway.launch.shrink import shrink, write_smaller
+from headway.launch.shrink import OUT_OF_MEMORY, shrink, write_smaller
 from headway.launch.verdict import Scene, Stop, Verdict, judge
 from headway.messages import language
 from headway.telemetry import Beat, RunDir, read_beat
@@ -50,7 +50,9 @@ class OwnEngine:
         if self._job.devices is not None:
             # Indexes are the driver's (PCI order), so CUDA must count the same way.
             env |= {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(self._job.devices)}
-        files = {} if self._memory is None else {"memory_fd": self._memory}
+        # It has a part of each rank's state, so it is of no use where some of them are on other nodes.
+        is_whole = seat.num_nodes == 1 and seat.world_size == self._job.world_size
+        files = {"memory_fd": self._memory} if self._memory is not None and is_whole else {}
         return RankOrder(call=rank_call(self._run, seat), env=env, files=files)
 
     def lines(self, rank: int, lines: list[bytes]) -> None:
@@ -67,7 +69,11 @@ class OwnEngine:
         quiet_s = self._stall.look(beats, time.monotonic_ns())
         if quiet_s is not None:
             self._history.emit("warning", code="launch/quiet", facts={"seconds": round(quiet_s)})
-        return self._stopped.look(attempt, beats) or self._hangs.look(attempt, beats)
+        stopped = self._stopped.look(attempt, beats)
+        if stopped is not None or attempt.seats[0].num_nodes > 1:
+            # One node alone cannot tell who of several keeps the others waiting: it sees its own stacks only.
+            return stopped
+        return self._hangs.look(attempt, beats)
 
     def hear_end(self, rank: RankProcess, attempt: Attempt) -> None:
         """Its reports have said everything."""
@@ -81,7 +87,7 @@ class OwnEngine:
 
     def ask_to_save(self, attempt: Attempt, signum: int) -> None:
         """Ask rank 0: one rank's wish is all ranks' wish at the end of the step."""
-        attempt.ranks[0].ask(signal.SIGUSR1)
+        attempt.ranks[0].ask(signal.SIGUSR1)  # of several nodes it is the leader's, and nobody else is asked
         self._history.emit("save_requested", why=signal.Signals(signum).name)
 
     def waits(self, attempt: Attempt, stop: Stop | None, now: float) -> bool:
@@ -93,11 +99,13 @@ class OwnEngine:
         verdict = judge(scene, is_hang_transient=self._job.on_hang == "restart")
         if verdict.incident is None or scene.stop is not None:
             return verdict
-        smaller = shrink(self._job, verdict.incident.diagnosis.kind, attempt=scene.attempt.number)
+        if verdict.incident.diagnosis.kind not in OUT_OF_MEMORY:
+            return verdict
+        # Of several nodes the number may have changed since the start, and the file with it.
+        smaller = shrink(read_job(self._run), verdict.incident.diagnosis.kind, attempt=scene.attempt.number)
         if smaller is None:
             return verdict
         write_smaller(self._run, smaller)
-        self._job = smaller.job
         incident = replace(verdict.incident, action="restart")
         return Verdict(how="failed", state=None, incident=incident, change="launch/batch-reduced", facts=smaller.facts)
 
@@ -141,6 +149,7 @@ def rank_call(run: RunDir, seat: Seat) -> dict[str, object]:
         "local_rank": seat.local_rank,
         "world_size": seat.world_size,
         "attempt": seat.attempt,
+        "master_address": seat.address,
         "master_port": seat.port,
         "lang": language(),
     }

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:  # names of types; the modules behind them import this one
     from headway.diagnosis import Hang
     from headway.launch.attempt import Attempt, RankProcess
+    from headway.launch.hearing import Hearing
+    from headway.launch.history import History
+    from headway.launch.outcome import Outcome, State
     from headway.launch.restarts import RestartBudget
     from headway.launch.verdict import Scene, Stop, Verdict
     from headway.telemetry import Beat
@@ -26,6 +29,11 @@ class Seat:
     node: int = 0
     address: str = "127.0.0.1"
     """Where rank 0 waits for the others."""
+    local_size: int = 0
+    """Ranks of this seat's node; 0: all of them."""
+    num_nodes: int = 1
+    network: Mapping[str, str] = field(default_factory=dict)
+    """Variables that lead collectives over the network between the nodes."""
 
     def names(self) -> dict[str, str]:
         """Return the variables that every distributed framework reads."""
@@ -33,9 +41,10 @@ class Seat:
             "RANK": str(self.rank),
             "LOCAL_RANK": str(self.local_rank),
             "WORLD_SIZE": str(self.world_size),
-            "LOCAL_WORLD_SIZE": str(self.world_size),
+            "LOCAL_WORLD_SIZE": str(self.local_size or self.world_size),
             "MASTER_ADDR": self.address,
             "MASTER_PORT": str(self.port),
+            **self.network,
         }
 
 
@@ -108,25 +117,95 @@ class Program(Protocol):
         """Write what is still to be written and let go of everything."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Muster:
+    """Whether the nodes are there that the next attempt needs."""
+
+    is_ready: bool = True
+    is_over: bool = False
+    """They will not come, and nothing can be done without them."""
+    state: State = "stopped"
+    exit_code: int = 6
+    why: str = ""
+    """Message code of the reason."""
+    facts: Mapping[str, object] = field(default_factory=dict)
+
+
+class Chief(Protocol):
+    """What the supervisor of a run does when a crew hears of it on another node."""
+
+    def on_signal(self, signum: int) -> None:
+        """Take a signal as if it had been sent to us."""
+
+    def on_far_ranks(self) -> None:
+        """Look again whether all ranks are there: some on another node have been forked, or never will be."""
+
+    def on_far_hang(self, found: Hang) -> None:
+        """Act on ranks of another node that stand still."""
+
+
 class Crew(Protocol):
-    """Who decides and where the ranks are: `Alone`; several nodes have a leader and followers."""
+    """Who decides and where the ranks are: `Alone`, or the leader of several nodes (`nodes.leader.Leader`)."""
 
     @property
     def world_size(self) -> int:
         """Ranks of all nodes."""
 
+    @property
+    def address(self) -> str:
+        """Where rank 0, which is always here, waits for the others."""
+
+    def attach(self, chief: Chief, hearing: Hearing, history: History) -> None:
+        """Begin to listen to other nodes."""
+
+    def muster(self) -> Muster:
+        """Say whether the next attempt can begin."""
+
     def seats(self, attempt: int, port: int) -> tuple[Seat, ...]:
-        """Return the seats of this node."""
+        """Return the seats of all nodes, this one's first; node 0 is this one."""
+
+    def begin(self, attempt: Attempt) -> None:
+        """Let the other nodes start their ranks."""
+
+    def ask_to_stop(self, stop: Stop) -> None:
+        """Let the other nodes ask their ranks to save and end."""
+
+    def ask_to_save(self, signum: int) -> None:
+        """Let the other nodes pass on a signal that does not ask for the end."""
+
+    def kill(self) -> None:
+        """Let the other nodes end their ranks at once."""
+
+    def tick(self, now: float) -> None:
+        """Look after the links; called ten times a second."""
+
+    def beats(self, attempt: Attempt, here: list[Beat | None]) -> list[Beat | None]:
+        """Return every rank's heartbeat by our clock, given what is seen of them here."""
 
     def agree(self, local: Verdict) -> Verdict:
         """Return what all nodes do, given what this one would do."""
 
+    def end(self, attempt: Attempt) -> None:
+        """Every rank has ended: let the other nodes clear up behind theirs."""
+
+    def close(self, outcome: Outcome | None) -> None:
+        """Tell the other nodes how it ended, and wait until nothing of the run is left there."""
+
 
 class Alone:
-    """One node: all seats are here, and its word counts."""
+    """One node: all seats are here, its word counts, and there is nobody else to tell."""
+
+    address = "127.0.0.1"
 
     def __init__(self, world_size: int) -> None:
         self.world_size = world_size
+
+    def attach(self, chief: Chief, hearing: Hearing, history: History) -> None:
+        """Nobody else is heard."""
+
+    def muster(self) -> Muster:
+        """We are there."""
+        return Muster()
 
     def seats(self, attempt: int, port: int) -> tuple[Seat, ...]:
         """Return one seat for every rank."""
@@ -135,6 +214,31 @@ class Alone:
             for rank in range(self.world_size)
         )
 
+    def begin(self, attempt: Attempt) -> None:
+        """All ranks are started here."""
+
+    def ask_to_stop(self, stop: Stop) -> None:
+        """All ranks were asked here."""
+
+    def ask_to_save(self, signum: int) -> None:
+        """All ranks were asked here."""
+
+    def kill(self) -> None:
+        """All ranks were ended here."""
+
+    def tick(self, now: float) -> None:
+        """There are no links."""
+
+    def beats(self, attempt: Attempt, here: list[Beat | None]) -> list[Beat | None]:
+        """Return what is seen here."""
+        return here
+
     def agree(self, local: Verdict) -> Verdict:
         """Return the verdict of this node."""
         return local
+
+    def end(self, attempt: Attempt) -> None:
+        """Nothing runs elsewhere."""
+
+    def close(self, outcome: Outcome | None) -> None:
+        """There is nobody to tell."""

@@ -17,7 +17,7 @@ from headway.launch.lease import Lease
 from headway.launch.nursery import Nursery
 from headway.launch.outcome import Observer, Outcome
 from headway.launch.own_engine import OwnEngine
-from headway.launch.program import Alone, Program
+from headway.launch.program import Alone, Crew, Program
 from headway.launch.sampler import DeviceSampler
 from headway.launch.signals import SignalInbox
 from headway.launch.supervisor import Supervisor
@@ -38,12 +38,14 @@ def launch_run(
     keeps_nursery: bool = False,
     job: Job | None = None,
     lease: Lease | None = None,
+    crew: Crew | None = None,
 ) -> Outcome:
     """Supervise a run to its end and say how it ended.
 
     Call it in the main thread, the one that started the nursery; it ends the nursery too, unless the caller keeps it
     for a next run. `job` is the run's own with the secrets that its file leaves out; without it the file is read.
     `lease` is held by the caller already; without it the run's own is taken here, and either is let go of at the end.
+    `crew` has the other nodes of the run; without it this is the only one.
     `events` is the log the caller has been writing; without it the run's own is opened. Restarts
     continue the attempt numbers of the run.
 
@@ -52,7 +54,7 @@ def launch_run(
     """
     job = job or read_job(run)
     # The inbox before the lease: whoever sees that we hold the run may signal us, and must be heard.
-    with nullcontext() if keeps_nursery else nursery, _room_for(job), SignalInbox() as inbox:
+    with nullcontext() if keeps_nursery else nursery, _room_for(job, crew), SignalInbox() as inbox:
         if lease is None:
             lease = Lease(run, tag=nursery.tag)
         else:
@@ -67,7 +69,7 @@ def launch_run(
                 run,
                 job,
                 program=make_program(run, job, history),
-                crew=Alone(job.world_size),
+                crew=crew or Alone(job.world_size),
                 history=history,
                 nursery=nursery,
                 lease=lease,
@@ -101,13 +103,14 @@ def make_program(run: RunDir, job: Job, history: History) -> Program:
 
 
 @contextmanager
-def _room_for(job: Job) -> Iterator[None]:
+def _room_for(job: Job, crew: Crew | None) -> Iterator[None]:
     """Allow this process the open files that many ranks take; the ranks themselves keep the limit they had."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    need = _FILES_A_RANK * job.world_size + _OTHER_FILES
+    ranks = job.world_size if crew is None else crew.world_size
+    need = _FILES_A_RANK * ranks + _OTHER_FILES
     is_enough = soft == resource.RLIM_INFINITY or soft >= need
     if not is_enough and hard != resource.RLIM_INFINITY and hard < need:
-        raise UsageError("launch/too-many-files", ranks=job.world_size, need=need, limit=hard)
+        raise UsageError("launch/too-many-files", ranks=ranks, need=need, limit=hard)
     try:
         if not is_enough:
             resource.setrlimit(resource.RLIMIT_NOFILE, (need, hard))

@@ -74,6 +74,7 @@ class Supervisor:
         self._stop: Stop | None = None
         self._outcome: Outcome | None = None
         self._failed_at: float | None = None
+        crew.attach(self, self._hearing, history)
         self._next_tick = self._next_renewal = self._next_beats = 0.0
 
     def supervise(self) -> Outcome:
@@ -107,6 +108,7 @@ class Supervisor:
             for event in self._sampler.close():
                 self._history.emit(**event)
             self._sampler = None
+        self._crew.close(self._outcome)
         self._hearing.close()
 
     # --- what arrives ---
@@ -115,10 +117,24 @@ class Supervisor:
         for signum in self._inbox.read():
             if signum == signal.SIGHUP and leave_terminal(self._run):
                 self._history.emit("warning", code="launch/terminal-closed", facts={"run": self._run.name})
-            if signum in SOFT:
-                self._ask_to_save(signum)
-            else:
-                self._ask_to_stop(signum)
+            self.on_signal(signum)
+
+    def on_signal(self, signum: int) -> None:
+        """Take a signal that was sent to us, or to a supervisor of another node."""
+        if signum in SOFT:
+            self._ask_to_save(signum)
+        else:
+            self._ask_to_stop(signum)
+
+    def on_far_ranks(self) -> None:
+        """Ranks of another node have been forked, or never will be."""
+        if self._attempt is not None:
+            self._go_on_starting(self._attempt)
+
+    def on_far_hang(self, found: Hang) -> None:
+        """Ranks of another node stand still."""
+        if self._attempt is not None:
+            self._act_on_hang(self._attempt, found)
 
     def _sample(self, attempt: Attempt) -> None:
         """Tell the sampler who the ranks are; the first time it is started."""
@@ -189,11 +205,13 @@ class Supervisor:
         """All ranks are forked: say so, then listen to them."""
         facts: dict[str, object] = {
             "attempt": attempt.number,
-            "world_size": self._job.world_size,
-            "pids": [rank.pid for rank in attempt.ranks],
+            "world_size": self._crew.world_size,
+            "pids": [rank.pid if rank.far_pid is None else rank.far_pid for rank in attempt.ranks],
             "port": attempt.port,
             "resume_step": self._hearing.committed,
         }
+        if attempt.seats[-1].node:
+            facts["nodes"] = [seat.node for seat in attempt.seats]
         if self._failed_at is not None:
             facts["recover_ms"] = round((time.monotonic() - self._failed_at) * 1000, 1)
             self._failed_at = None
@@ -203,8 +221,10 @@ class Supervisor:
         self._sample(attempt)
         if self._stop is not None and self._stop.is_now:
             attempt.signal(signal.SIGKILL)
+            self._crew.kill()
         elif self._stop is not None:
             self._program.ask_to_stop(attempt, self._stop)
+            self._crew.ask_to_stop(self._stop)
 
     def _on_fork_failed(self, message: dict[str, Any]) -> None:
         assert self._attempt is not None
@@ -305,6 +325,7 @@ class Supervisor:
         if now >= self._next_renewal:
             self._next_renewal = now + RENEW_S
             self._lease.renew()
+        self._crew.tick(now)
         if self._attempt is None:
             return
         if not self._attempt.is_whole:
@@ -314,8 +335,8 @@ class Supervisor:
         self._attempt.oom_kills.look(now)
         if now < self._next_beats:
             return
-        self._next_beats = now + min(_BEATS_S, _TICK_S * self._job.world_size / _RANKS_A_TICK)
-        beats = self._program.beats(self._attempt)
+        self._next_beats = now + min(_BEATS_S, _TICK_S * self._crew.world_size / _RANKS_A_TICK)
+        beats = self._crew.beats(self._attempt, self._program.beats(self._attempt))
         self._history.beats(beats)
         self._act_on_hang(self._attempt, self._program.look(self._attempt, beats))
 
@@ -331,6 +352,13 @@ class Supervisor:
     # --- what follows ---
 
     def _begin_attempt(self) -> None:
+        muster = self._crew.muster()
+        if muster.is_over:
+            self._end(muster.state, muster.exit_code, muster.why, muster.facts)
+            return
+        if not muster.is_ready:
+            self._restart_at = time.monotonic() + _TICK_S
+            return
         self._number += 1
         self._attempts += 1
         self._attempt = make_attempt(
@@ -341,6 +369,7 @@ class Supervisor:
             targets=self._hearing.targets,
             port=self._program.begin(self._number),
         )
+        self._crew.begin(self._attempt)
         send_orders(self._program, self._attempt, self.nursery)
         self._lease.record(self._number)
 
@@ -357,6 +386,7 @@ class Supervisor:
             return
         if attempt.is_whole:
             self._program.ask_to_stop(attempt, self._stop)
+            self._crew.ask_to_stop(self._stop)
             return
         for rank in attempt.unsent:
             rank.never_start()
@@ -371,11 +401,13 @@ class Supervisor:
                 self._history.emit("warning", code="launch/signal-early", facts={"signal": name})
         else:
             self._program.ask_to_save(attempt, signum)
+            self._crew.ask_to_save(signum)
 
     def _kill(self, attempt: Attempt, now: float) -> None:
         attempt.killed_at = now
         # Ranks first, through their pidfds, which can mean no other process.
         attempt.signal(signal.SIGKILL)
+        self._crew.kill()
         name_other_users(self.nursery.process.pid, self._history)
         # The nursery adopts orphans, so its descendants are all there is: loader workers, helpers, daemons.
         kill_all(without_cleaners(descendants(self.nursery.process.pid)))
@@ -399,11 +431,13 @@ class Supervisor:
             rank.read_output(DRAIN_BYTES)
         if found is None:
             kill_all(without_cleaners(descendants(self.nursery.process.pid)))
-        reach = read_reach(attempt, self._program.beats(attempt), self._hearing.committed)
+        beats = self._crew.beats(attempt, self._program.beats(attempt))
+        reach = read_reach(attempt, beats, self._hearing.committed)
         self._steps = reach.steps
         self._hearing.reached = max(self._hearing.reached or 0, *reach.rank_steps)
         scene = Scene(attempt=attempt, reach=reach, stop=self._stop, budget=self._budget, found=found)
         verdict = self._crew.agree(self._program.judge(scene))
+        self._crew.end(attempt)
         self._hearing.end(attempt)
         self._attempt = None
         if verdict.state is not None:

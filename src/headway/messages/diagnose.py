@@ -225,6 +225,12 @@ _OWN: Final[dict[str, Text]] = {
     "diagnose/unknown-end": Text(
         en="the process is gone and its exit status is unknown", zh="进程已消失，退出状态未知"
     ),
+    "diagnose/node-lost": Text(
+        en="node {node} ({host}) was lost: no sign of life for {seconds} s",
+        zh="节点 {node}（{host}）丢失：{seconds} 秒没有任何响应",
+        en_hint="the machine, its network or its supervisor is gone; that node's kernel log or the scheduler says why",
+        zh_hint="机器、网络或监控进程已不存在；查看调度系统或该节点的内核日志",
+    ),
     "diagnose/fork-failed": Text(
         en="the rank could not be started: {text:said}",
         zh="无法启动该 rank：{text:said}",

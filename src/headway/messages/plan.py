@@ -57,6 +57,12 @@ TEXTS: dict[str, Text] = {
         en_hint=("use one of these:\n  train.precision=bf16\n  train.precision=fp32"),
         zh_hint=("改用下列之一：\n  train.precision=bf16\n  train.precision=fp32"),
     ),
+    "plan/single-nodes": Text(
+        en="parallel.strategy=single is one rank, but {ranks} more are on other nodes",
+        zh="parallel.strategy=single 只有一个 rank，但其他节点上还有 {ranks} 个",
+        en_hint="choose a strategy for several ranks:\n  parallel.strategy=ddp",
+        zh_hint="选择多 rank 的并行方式：\n  parallel.strategy=ddp",
+    ),
     "plan/single-many": Text(
         en="parallel.strategy=single uses one rank, but {ranks} are requested",
         zh="parallel.strategy=single 只用一个 rank，这里却要 {ranks} 个",

@@ -19,7 +19,10 @@ class Layout:
     """The run on its devices."""
 
     gpus: tuple[Gpu, ...]
+    """Of this node."""
     world_size: int
+    local_size: int
+    """Ranks of this node."""
     strategy: Literal["single", "ddp", "fsdp"]
     precision: Precision
     threads: int
@@ -31,24 +34,32 @@ class Layout:
         return "cuda" if self.gpus else "cpu"
 
 
-def lay_out(config: RunConfig, machine: MachineReport, origins: Mapping[str, str]) -> Layout:
-    """Return the layout, or refuse what this machine cannot do."""
+def lay_out(config: RunConfig, machine: MachineReport, origins: Mapping[str, str], elsewhere: int = 0) -> Layout:
+    """Return the layout, or refuse what this machine cannot do.
+
+    Args:
+        elsewhere: ranks on other nodes.
+    """
     parallel = config.parallel
     by_index = {gpu.index: gpu for gpu in machine.gpus}
     gpus = tuple(by_index[index] for index in pick_devices(machine, parallel.gpus))
     if parallel.strategy == "single":
-        gpus, world_size = _keep_one(parallel, gpus, origins)
+        if elsewhere:
+            raise PlanError("plan/single-nodes", ranks=elsewhere)
+        gpus, local_size = _keep_one(parallel, gpus, origins)
     else:
-        world_size = len(gpus) or parallel.cpus
+        local_size = len(gpus) or parallel.cpus
+    world_size = local_size + elsewhere
     precision = _choose_precision(config.train.precision, gpus)
-    threads = parallel.threads or max(1, machine.planned_cores // world_size)
+    threads = parallel.threads or max(1, machine.planned_cores // local_size)
     return Layout(
         gpus=gpus,
         world_size=world_size,
+        local_size=local_size,
         strategy=parallel.strategy if parallel.strategy != "auto" else "ddp" if world_size > 1 else "single",
         precision=precision,
         threads=threads,
-        warnings=tuple(_warn(machine, gpus, world_size, threads, precision)),
+        warnings=tuple(_warn(machine, gpus, local_size, threads, precision)),
     )
 
 

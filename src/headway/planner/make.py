@@ -42,16 +42,23 @@ class Loaded(Protocol):
 
 
 def make_plan(
-    loaded: Loaded, machine: MachineReport, recipe: Recipe, *, before: Plan | None = None, done: Standing = FRESH
+    loaded: Loaded,
+    machine: MachineReport,
+    recipe: Recipe,
+    *,
+    before: Plan | None = None,
+    done: Standing = FRESH,
+    elsewhere: int = 0,
 ) -> Plan:
     """Return how this run is laid out on this machine, or refuse with the nearest settings that work.
 
     Args:
         before: the plan of the run that continues: its total batch stays, unless another one has just been asked for.
         done: what that run has done.
+        elsewhere: ranks on other nodes.
     """
     config, origins = loaded.config, loaded.origins
-    layout = lay_out(config, machine, origins)
+    layout = lay_out(config, machine, origins, elsewhere)
     tokens = recipe.tokens_per_sample(config.task) if recipe.tokens_per_sample else None
     in_epoch = recipe.train_samples(config.task) if recipe.train_samples else None
     layers: Mapping[str, int] = {key: rank_of(origin) for key, origin in origins.items()}
@@ -70,7 +77,7 @@ def make_plan(
         batch, kept = resolve_batch(wish), None
     length = resolve_length(config.train, batch_samples=batch.samples, train_samples=in_epoch, layers=layers, done=done)
     _, warmup = choose_warmup(config.lr, origins, batch_samples=batch.samples, before=before, done=done)
-    workers, crowded = share_workers(config.parallel, layers, ranks=layout.world_size, cores=machine.planned_cores)
+    workers, crowded = share_workers(config.parallel, layers, ranks=layout.local_size, cores=machine.planned_cores)
     factor = lr_factor(config.lr, batch=_in_unit(config, batch))
     check_floor(config.lr, factor)
     uuids = tuple(gpu.uuid for gpu in layout.gpus if gpu.uuid is not None)

@@ -17,6 +17,7 @@ from headway.machine import (
     check_mindspore,
     inspect_machine,
     judge_machine,
+    pick_devices,
     read_mindspore,
     with_cpu,
     with_mindspore,
@@ -24,6 +25,7 @@ from headway.machine import (
 from headway.messages import say
 from headway.planner import Plan, Standing, fit_preset, has_trace, look_ahead, make_plan
 from headway.start.devices import claim_planned, mark_claimed
+from headway.start.nodes import Assembly
 from headway.start.nursery import Tell, cpu_of
 
 
@@ -45,6 +47,8 @@ class Decision:
     plan: Plan | None = None
     done: Standing = field(default_factory=Standing)
     """What the run has done already, where it continues."""
+    elsewhere: int = 0
+    """Ranks on other nodes."""
     checkpoint: Path | None = None
     """The one it continues from; none: it has not saved one, or is new."""
 
@@ -81,6 +85,7 @@ def decide(
     trace: bool | None = None,
     before: Plan | None = None,
     done: Standing | None = None,
+    nodes: Assembly | None = None,
 ) -> Decision:
     """Check the machine, make the plan and claim its GPUs; refuse what cannot run.
 
@@ -91,6 +96,7 @@ def decide(
         trace: forecast memory by a trace; none: on GPUs, where the recipe has no formula.
         before: the plan of a run that continues, which keeps its batch.
         done: what that run has done.
+        nodes: the others that take part; none: this one alone.
     """
     if begin is not None:
         begin(loaded)
@@ -99,9 +105,11 @@ def decide(
     screen.machine(machine)
     refuse_stops(machine)
     done = done or Standing()
+    on_gpus = nodes is not None and bool(pick_devices(machine, loaded.config.parallel.gpus))
+    elsewhere = nodes.settle(loaded, on_gpus=on_gpus) if nodes is not None else 0
     while True:
         chosen = loaded if before is not None else fit_preset(loaded, machine)
-        plan = make_plan(chosen, machine, chosen.recipe, before=before, done=done)
+        plan = make_plan(chosen, machine, chosen.recipe, before=before, done=done, elsewhere=elsewhere)
         changed = None if is_dry else claim_planned(machine, plan.gpus, claims)
         if changed is None:
             break
@@ -126,6 +134,7 @@ def decide(
         loaded=loaded,
         plan=plan,
         done=done,
+        elsewhere=elsewhere,
     )
 
 

@@ -19,6 +19,7 @@ from headway.machine import MachineReport, count_visible, inspect_for_line
 from headway.messages import say
 from headway.start.decide import Decision
 from headway.start.devices import choose_devices, read_gpus, wait_for_devices
+from headway.start.nodes import Assembly
 from headway.start.nursery import Tell
 
 _LOOK_S: Final = 0.2
@@ -65,6 +66,7 @@ def decide_line(
     *,
     base: Mapping[str, str] | None = None,
     waits: bool = True,
+    nodes: Assembly | None = None,
 ) -> Decision:
     """Settle ranks and devices; the machine is looked at, and what is wrong with it only warned about.
 
@@ -75,6 +77,7 @@ def decide_line(
         tell: says who holds the GPUs that are waited for.
         base: the environment in which the line was read; none: this process's own.
         waits: wait here for GPUs; otherwise whoever supervises it does.
+        nodes: the others that take part; none: this one alone.
     """
     environ = _environ(read, os.environ if base is None else base)
     if wish.oom_knob:
@@ -89,7 +92,7 @@ def decide_line(
         cwd=os.getcwd(),
         mode="native" if read.is_native else "original",
         launcher=read.launcher,
-        is_distributed=read.is_native and (read.is_distributed or world_size > 1),
+        is_distributed=read.is_native and (read.is_distributed or world_size > 1 or nodes is not None),
         has_macros=read.has_macros,
         run_id=read.run_id,
         role=read.role or "default",
@@ -113,10 +116,18 @@ def decide_line(
         env_names=tuple(read.set_names),
         beside=wish.beside,
     )
+    elsewhere = 0
+    if nodes is not None:
+        if not read.is_native:
+            raise UsageError("nodes/original-line", why=read.why_original or read.launcher)
+        counted = read.num_ranks if isinstance(read.num_ranks, str) else None
+        elsewhere = nodes.settle_line(job, wish.gpus, counted)
     machine = None
     with contextlib.suppress(Exception):  # border: too late, or it failed
         machine = look.result(_LOOK_S)
-    return Decision(job=job, out=wish.out, name=read.name, machine=machine, late=None if machine else look)
+    return Decision(
+        job=job, out=wish.out, name=read.name, machine=machine, late=None if machine else look, elsewhere=elsewhere
+    )
 
 
 def _environ(read: ReadLine, base: Mapping[str, str]) -> dict[str, str]:

@@ -15,6 +15,7 @@ from headway.launch import Claims
 from headway.planner import Plan, Standing
 from headway.start.consent import Ask
 from headway.start.decide import Decision, Screen, decide
+from headway.start.nodes import Assembly
 from headway.start.source import reload
 from headway.telemetry import RunDir, last_end, read_events, require_record
 
@@ -40,6 +41,7 @@ def decide_resume(
     is_dry: bool = False,
     begin: Callable[[LoadedConfig], None] | None = None,
     ask: Ask | None = None,
+    nodes: Assembly | None = None,
 ) -> Decision:
     """Return how the run continues, or refuse; nothing is written.
 
@@ -48,6 +50,7 @@ def decide_resume(
         is_dry: nothing is to start, so nothing is claimed.
         begin: called with the config as soon as it is known: the framework is imported while the rest is decided.
         ask: how to ask about code that only a file names; none: nobody can answer.
+        nodes: the others that take part; none: this one alone.
     """
     step = wish.step
     if wish.from_scratch and step is not None:
@@ -62,7 +65,7 @@ def decide_resume(
     if begin is not None:
         begin(loaded)
     before = require_record(run.plan, Plan.from_json)
-    decide_from = partial(decide, loaded, screen, claims, is_dry=is_dry, trace=wish.trace, before=before)
+    decide_from = partial(decide, loaded, screen, claims, is_dry=is_dry, trace=wish.trace, before=before, nodes=nodes)
     decision = decide_from(done=done)
     assert decision.plan is not None
     total = decision.plan.total_steps

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from headway.config import LoadedConfig
 from headway.launch import EXEC_ENTRY, Job, Nursery, start_nursery
@@ -29,13 +29,20 @@ def nursery_for(loaded: LoadedConfig, tell: Tell, *, entry: str | None = None) -
     return start_nursery(loaded.config.env.python, modules, entry or _ENTRIES[loaded.framework], env=settings)
 
 
+class Preparable(Protocol):
+    """Other nodes, which are to import the same."""
+
+    def prepare(self, nursery: Nursery) -> None:
+        """Let them begin."""
+
+
 class EarlyNursery:
     """Starts to import the framework as soon as a config is known, which takes longer than all that is decided."""
 
-    def __init__(self, tell: Tell, *, is_wanted: bool) -> None:
+    def __init__(self, tell: Tell, *, is_wanted: bool, nodes: Preparable | None = None) -> None:
         self.nursery: Nursery | None = None
         """None: nobody wants one, or no config is known yet."""
-        self._tell, self._is_wanted = tell, is_wanted
+        self._tell, self._is_wanted, self._nodes = tell, is_wanted, nodes
 
     def __enter__(self) -> EarlyNursery:
         return self
@@ -48,6 +55,8 @@ class EarlyNursery:
         """Start it for this config."""
         if self._is_wanted:
             self.nursery = nursery_for(loaded, self._tell)
+            if self._nodes is not None:
+                self._nodes.prepare(self.nursery)
 
 
 def nursery_for_line(job: Job) -> Nursery:

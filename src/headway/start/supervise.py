@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headway.launch import Claims, Job, Lease, Nursery, Observer, Outcome, launch_run
+from headway.launch import Claims, Crew, Job, Lease, Nursery, Observer, Outcome, launch_run
 from headway.messages import language
 from headway.telemetry import RunDir
 
@@ -34,6 +34,7 @@ def supervise(
     *,
     job: Job | None = None,
     lease: Lease | None = None,
+    crew: Crew | None = None,
 ) -> Outcome:
     """Run to the end in this process; call it in the main thread.
 
@@ -41,9 +42,10 @@ def supervise(
         claims: what the run holds; the nursery lets go of it should we be killed.
         job: with the secrets of a line, which its file leaves out; none: the file has all.
         lease: the run's, where it is held already.
+        crew: the other nodes of the run; none: there are none.
     """
     nursery.keep_claims(claims.files())
-    return launch_run(run, observer=observer, nursery=nursery, job=job, lease=lease)
+    return launch_run(run, observer=observer, nursery=nursery, job=job, lease=lease, crew=crew)
 
 
 def conclude(run: RunDir) -> Conclusion:

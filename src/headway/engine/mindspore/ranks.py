@@ -61,7 +61,7 @@ def join(job: dict[str, Any]) -> Ranks:
         return ranks
     shared = {
         "MS_WORKER_NUM": str(ranks.world_size),
-        "MS_SCHED_HOST": "127.0.0.1",
+        "MS_SCHED_HOST": job.get("master_address", "127.0.0.1"),
         "MS_SCHED_PORT": str(job["master_port"]),
     }
     if ranks.rank == 0:

@@ -88,12 +88,12 @@ class HangWatch:
     def _ranks(self, attempt: Attempt) -> dict[int, int]:
         """Return the pid of every rank that can be seen; 0: it has ended well."""
         if not self._line.makes_ranks:
-            return {rank.rank: 0 if rank.has_finished() else rank.pid for rank in attempt.ranks}
+            return {rank.rank: 0 if rank.has_finished() else rank.pid for rank in attempt.here()}
         pages = {rank: self._watch.page(rank) for rank in self._run.ranks()}
         seen = {
             rank: page.pid for rank, page in pages.items() if page is not None and process_state(page.pid) is not None
         }
-        return seen if seen or self._line.mode == "original" else {rank.rank: rank.pid for rank in attempt.ranks}
+        return seen if seen or self._line.mode == "original" else {rank.rank: rank.pid for rank in attempt.here()}
 
     def _see(self, ranks: dict[int, int], now: float) -> None:
         for rank, pid in ranks.items():
@@ -232,9 +232,8 @@ class StoppedWatch:
         if now < self._next_look or not attempt.is_whole or attempt.killed_at is not None:
             return None
         self._next_look = now + _LOOK_S
-        states = {
-            rank.pid: "0" if rank.status is not None else process_state(rank.pid) or "Z" for rank in attempt.ranks
-        }
+        here = attempt.here()
+        states = {rank.pid: "0" if rank.status is not None else process_state(rank.pid) or "Z" for rank in here}
         stopped = {pid for pid, state in states.items() if state in ("T", "t")}
         self._since = {pid: self._since.get(pid, now) for pid in stopped}
         self._told &= stopped
@@ -252,6 +251,7 @@ class StoppedWatch:
                 pid=rank.pid,
             )
             for rank, beat in zip(attempt.ranks, beats, strict=True)
+            if rank in here
         ]
         return judge_hang(views, max(now - self._since[pid] for pid in due))
 

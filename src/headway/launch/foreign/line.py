@@ -143,8 +143,8 @@ class LineProgram:
     def _elastic(self, seat: Seat) -> dict[str, str]:
         """Return what torchrun adds; its agent's store apart, for rank 0 opens a fresh one in every attempt."""
         return {
-            "GROUP_RANK": "0",
-            "GROUP_WORLD_SIZE": "1",
+            "GROUP_RANK": str(seat.node),
+            "GROUP_WORLD_SIZE": str(seat.num_nodes),
             "ROLE_RANK": str(seat.rank),
             "ROLE_WORLD_SIZE": str(seat.world_size),
             "TORCHELASTIC_RESTART_COUNT": str(seat.attempt - 1),
@@ -165,7 +165,7 @@ class LineProgram:
     def look(self, attempt: Attempt, beats: list[Beat | None]) -> Hang | None:
         """Return ranks that stand still; say once who can reach the place where the ranks meet."""
         now = time.monotonic()
-        if self._store_unseen and now >= self._next_store_look:
+        if self._store_unseen and attempt.ranks[0].rank == 0 and now >= self._next_store_look:
             self._next_store_look = now + _STORE_S
             is_open = is_open_to_all(attempt.port)
             self._store_unseen = is_open is None
@@ -178,7 +178,7 @@ class LineProgram:
         """It reports nothing: exit code 0 is its word that it is done, the hook has kept its exception."""
         assert rank.status is not None
         if rank.status.code == 0:
-            beat = self.beats(attempt)[rank.rank]
+            beat = next(beat for one, beat in zip(attempt.ranks, self.beats(attempt), strict=True) if one is rank)
             rank.finished = {"state": "done", "step": beat.step if beat is not None else 0}
             rank.ended_at = time.monotonic()
             return

@@ -99,6 +99,8 @@ class RunScreen:
                 names = ", ".join(map(str, event["samples"])) or ABSENT
                 facts = {key: event[key] for key in ("what", "step", "rank", "policy")}
                 return say("console/guard", samples=names, **facts)
+            case "node_lost":
+                return say("nodes/lost", index=event.get("node"), host=event.get("host"))
             case "incident" if event.get("action") == "restart":
                 code = "console/restart" if self._has_saved else "console/restart-anew"
                 code = "console/restart-memory" if self._keeps_steps else code
@@ -290,6 +292,8 @@ def _event_lines(event: dict[str, Any]) -> list[str]:
             text = say(event["code"], **event["facts"])
             head = say("run/hang", seconds=round(event["seconds"]), text=text)
             return [head, *map(clean_text, hang_table(event)), say(f"run/hang-{event['policy']}")]
+        case "node_lost":
+            return [say("nodes/lost", index=event.get("node"), host=event.get("host"))]
         case "incident" if event.get("action") == "restart":
             return [say("run/restart", rank=ABSENT if event["rank"] is None else event["rank"], text=event["text"])]
         case "stop_requested":
