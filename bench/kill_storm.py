@@ -129,6 +129,7 @@ def storm(out: Path, steps: int, args: argparse.Namespace) -> tuple[Storm, int]:
     """Train under fire; return what was done and the exit code."""
     words = [*WORDS, f"train.steps={steps}", f"task.sleep_s={PAUSE_S}", *args.words]
     found = Storm(out, start(out, words), random.Random(args.seed))
+    found.wait_training(is_new=False)  # the clock of the storm begins with the training
     ends = time.monotonic() + args.seconds
     while args.kills or time.monotonic() < ends - args.every:
         if args.kills and found.done["kill"] >= args.kills:
