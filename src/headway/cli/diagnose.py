@@ -16,6 +16,8 @@ from headway.diagnosis import (
     Diagnosis,
     LogDiagnosis,
     Rulebook,
+    diagnose_file,
+    diagnose_folder,
     diagnose_log,
     diagnose_run,
     load_rules,
@@ -26,7 +28,7 @@ from headway.launch import diagnosis_text
 from headway.messages import Language, fill, language, say
 from headway.redact import redact
 from headway.task import find_recipe
-from headway.telemetry import RunDir, find_run, read_record
+from headway.telemetry import RunDir, find_run, is_run, read_record
 from headway.tune import edit_file, written_beside
 from headway.ui.terminal.diagnosis import consequence_json, diagnosis_lines
 
@@ -48,8 +50,9 @@ def diagnose(what: str | None, is_applied: bool, is_sure: bool, rules: Path | No
     if what == "-":
         found = diagnose_log(sys.stdin.buffer, book)
     elif what is not None and Path(what).is_file():
-        with Path(what).open("rb") as file:
-            found = diagnose_log(file, book)
+        found = diagnose_file(Path(what), book)
+    elif what is not None and Path(what).is_dir() and not is_run(Path(what)):
+        found = diagnose_folder(Path(what), book)
     else:
         run = find_run(what, out)
         found = diagnose_run(run, book)

@@ -8,6 +8,7 @@ The words by which a fault is known are data: one file per finding in `rules/`, 
 
 from headway.diagnosis.find_cause import LogDiagnosis, diagnose_log
 from headway.diagnosis.hang import Hang, RankView, judge_hang
+from headway.diagnosis.log_folder import diagnose_file, diagnose_folder
 from headway.diagnosis.match import classify, settle_illegal
 from headway.diagnosis.printed_error import find_last_words
 from headway.diagnosis.record import Consequence, Diagnosis, Evidence, ExitStatus, Remedy
@@ -27,6 +28,8 @@ __all__ = [
     "Rule",
     "Rulebook",
     "classify",
+    "diagnose_file",
+    "diagnose_folder",
     "diagnose_log",
     "diagnose_run",
     "find_last_words",

@@ -9,6 +9,7 @@ from typing import BinaryIO, Final
 
 from headway.diagnosis.log_events import EventReader, Finding, Reading, find_frameworks
 from headway.diagnosis.log_lines import Extract, extract
+from headway.diagnosis.log_source import readable
 from headway.diagnosis.record import Consequence, Diagnosis, Evidence, Remedy, Sureness
 from headway.diagnosis.rulebook import Audience, Rule, Rulebook, fill, usable_fixes
 
@@ -47,7 +48,7 @@ def diagnose_log(
         audience: whom the fixes are for.
     """
     words = tuple(word for rule in book.rules.values() for word in rule.words)
-    taken = extract(file, words)
+    taken = extract(readable(file), words)
     reading = EventReader(book).read(taken.lines())
     return judge(reading, taken, facts or {}, audience)
 
@@ -60,7 +61,7 @@ def judge(reading: Reading, taken: Extract, facts: Mapping[str, object], audienc
     for hit, codes in reading.raised:
         if not any(code in known for code in codes):
             known.setdefault(hit.rule.code, Finding(hit.rule)).add(hit)
-    findings = list(known.values())
+    findings = [one for one in known.values() if reading.recovered.get(one.rule.code, -1) <= one.last]
     weights = {one.rule.code: _weight(one, findings, reading) for one in findings}
     ordered = sorted(findings, key=lambda one: (-weights[one.rule.code], one.first))
     if not ordered or _is_survived(ordered, reading, weights):
@@ -101,9 +102,15 @@ def _weight(finding: Finding, findings: list[Finding], reading: Reading) -> int:
     if any(rule.code in other.rule.explains for other in explainers):
         return weight - 10
     later = [other for other in findings if other.last > finding.last and not other.rule.is_echo]
-    if any(_is_overtaken(reading, finding.last, other.first) for other in later):
+    if any(_is_overtaken(reading, finding.last, other.first) for other in later) or _is_earlier_job(finding, reading):
         weight -= 5
     return weight
+
+
+def _is_earlier_job(finding: Finding, reading: Reading) -> bool:
+    """Say whether it belongs to a job before the last: schedulers append to a file of the same name."""
+    last = reading.jobs[-1][0] if reading.jobs else ""
+    return any(job != last and place >= finding.last for job, place in reading.jobs)
 
 
 def _is_overtaken(reading: Reading, start: int, end: int) -> bool:
@@ -118,7 +125,7 @@ def _is_survived(ordered: list[Finding], reading: Reading, weights: Mapping[str,
     """Say whether training continued after the last thing that could have ended it."""
     last = max(one.last for one in ordered)
     after = _progress_between(reading, last, reading.num + 1)
-    if after >= _SURVIVED:
+    if after >= _SURVIVED or reading.finished > last:
         return True
     return weights[ordered[0].rule.code] < 0 and all(one.rule.is_echo or _only_ignored(one) for one in ordered)
 

@@ -21,6 +21,20 @@ WORDS: Final = (
     *SCANNED,
     *("out of memory", "unable", "cannot", "invalid", "assert", "quota", "preempt", "nan", "not found", "missing"),
     *("mismatch", "too many", "hangup", "must", "bus error", "no gpu", "no cuda", "no module", "not installed", "oom"),
+    *("stuck", "times out", "watchdog", "corrupt", "doesn't", "could not", "couldn't", "no builder"),
+    *(
+        "unknown",
+        "undefined",
+        "unsupported",
+        "not support",
+        "illegal",
+        "unexpected",
+        "unreachable",
+        "lost",
+        "sigterm",
+        "sigkill",
+    ),
+    *("错误", "失败", "异常", "超时", "不足", "不存在"),
 )
 """A line without any of these is evidence of nothing."""
 _LOWER: Final = bytes(range(256)).lower()
@@ -32,6 +46,9 @@ _BEFORE, _AFTER = 2 << 10, 16 << 10
 _EDGE: Final = 128 << 10
 _BUDGET: Final = 2 << 20
 """For the first finds, and again for the last."""
+_WIDE: Final = 600
+"""A line longer than this may be several that a terminal or a web page has joined: blanks stand where they ended."""
+_LOST_ENDS: Final = re.compile(r" {12,}(?=[\w\[(])")
 _LINE: Final = 8192
 """Characters of one line that are read: what matters stands at its beginning, or at its end."""
 _ANSI: Final = re.compile(
@@ -42,6 +59,8 @@ _PREFIXES: Final = tuple(
     re.compile(pattern)
     for pattern in (
         r"\[rank(?P<rank>\d+)\]:\s?",
+        r"(?:- )?[\w.]{1,60} - (?:DEBUG|INFO|WARNING|ERROR) - "
+        r"(?=\[rank\d|\s*File \"|Traceback|[\w.]+(?:Error|Exception)\b)",
         r"\[(?:default|local_?rank|worker|RANK|Rank|rank|tid|proc)[ _-]?(?P<rank>\d+)\][:|]?\s?",
         r"\[\d+,(?P<rank>\d+)\]<std(?:err|out)>:\s?",
         r"\((?P<who>[\w.-]{2,60}(?: pid=\d+)(?:, ip=[\d.]+)?)\)\s?",
@@ -58,6 +77,7 @@ _PREFIXES: Final = tuple(
         r"\s{0,4}\d{1,4} {1,4}(?=\s*(?:File \"|Traceback|\w+Error: ))",
     )
 )
+_RELAYED: Final = (" - INFO - ", " - ERROR - ", " - WARNING - ", " - DEBUG - ")
 _PLAIN_STARTS: Final = frozenset("abcdefijklmopqstuvxyzABCDFGHIJKLMNOPQSTUVXYZ")
 """No prefix begins with one of these, and most lines do."""
 _STAMP: Final = re.compile(
@@ -104,7 +124,7 @@ def extract(file: BinaryIO, words: Sequence[str] = ()) -> Extract:
     Args:
         words: further lower-case words to look for.
     """
-    head = _read_text(file, _WHOLE)
+    head = _read_head(file, _WHOLE)
     if len(head) < _WHOLE:
         return Extract(((1, head),), _count_lines(head), len(head), True)
     needles = tuple(word.encode() for word in (*SCANNED, *words))
@@ -186,16 +206,13 @@ def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-def _read_text(file: BinaryIO, size: int) -> bytes:
-    """Return the beginning; a short log of a Windows shell is turned from UTF-16 into UTF-8."""
+def _read_head(file: BinaryIO, size: int) -> bytes:
+    """Return the beginning."""
     parts, left = [], size
     while left and (part := file.read(left)):  # a pipe gives what it has
         parts.append(part)
         left -= len(part)
-    data = b"".join(parts)
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return data.decode("utf-16", "replace").encode()
-    return data
+    return b"".join(parts)
 
 
 def _count_lines(data: bytes) -> int:
@@ -222,14 +239,15 @@ def dress_down(number: int, raw: bytes) -> Iterator[Line]:
         if "\x1b" in shown or "[" in shown:
             shown = _ANSI.sub("", shown)
         shown = _CONTROLS.sub("", shown)
-        source, rank, text = strip_prefix(shown)
-        yield Line(number, text, shown, source, rank)
+        for piece in _LOST_ENDS.split(shown) if len(shown) > _WIDE else (shown,):
+            source, rank, text = strip_prefix(piece)
+            yield Line(number, text, piece, source, rank)
 
 
 def strip_prefix(shown: str) -> tuple[str, int | None, str]:
     """Return who said a line, the rank if that is a number, and the line itself."""
     text, source, rank = shown, "", None
-    if shown[:1] in _PLAIN_STARTS:
+    if shown[:1] in _PLAIN_STARTS and not any(level in shown for level in _RELAYED):
         return source, rank, text
     for _ in range(3):
         for prefix in _PREFIXES:

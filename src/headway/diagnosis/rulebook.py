@@ -20,7 +20,7 @@ from headway.messages.diagnose import RULES_FOLDER
 Audience = Literal["headway", "script", "any"]
 _KEYS: Final = frozenset({"category", "kind", "weight", "transient", "echo", "explains", "signs", "unless", "needs"})
 _MORE_KEYS: Final = frozenset(
-    {"framework", "frames", "quiet", "trigger", "words", "values", "text", "fix", "reproducer"}
+    {"framework", "frames", "quiet", "recovered", "trigger", "words", "values", "text", "fix", "reproducer"}
 )
 _FIX_KEYS: Final = frozenset({"for", "set", "command", "en", "zh"})
 _QUOTED: Final = re.compile(r"\\[.()\[\]{}|*+?^$/\\<>'\" -]")
@@ -86,6 +86,8 @@ class Rule:
     """Words that make a line harmless."""
     needs: re.Pattern[str] | None
     """Words that the log must hold somewhere."""
+    recovered: re.Pattern[str] | None
+    """Words of a later line that show that the fault was overcome."""
     frames: re.Pattern[str] | None
     """Files or functions that the traceback must pass through."""
     frameworks: tuple[str, ...]
@@ -198,6 +200,7 @@ def _make_rule(code: str, data: Mapping[str, Any]) -> Rule:  # Any: what a TOML 
         signs=tuple(_make_sign(pattern) for pattern in data["signs"]),
         unless=re.compile(data["unless"]) if "unless" in data else None,
         needs=re.compile(data["needs"]) if "needs" in data else None,
+        recovered=re.compile(data["recovered"]) if "recovered" in data else None,
         frames=re.compile(data["frames"]) if "frames" in data else None,
         frameworks=tuple(data.get("framework", ())),
         words=tuple(str(word).lower() for word in data.get("words", ())),

@@ -163,13 +163,15 @@ Example:
         en=(
             "Say why a run, or the program behind any log, has failed: the root cause, the lines that prove it, what "
             "is only a consequence, how sure that is, and what to do, cheapest first.\n\n"
-            "A log may be anybody's and of any size; `-` reads it from a pipe. Without an argument: the newest run. "
+            "A log may be anybody's, of any size, and packed (gz, bz2, xz); a folder of logs is read file by file; "
+            "`-` reads from a pipe. Without an argument: the newest run. "
             "Exit code 0: no failure found, 5: a failure was found.\n\n"
             "Example:\n  headway diagnose slurm-4711.out"
         ),
         zh=(
             "说明一次训练或任意日志背后的程序为什么失败：根本原因、能证明它的行、哪些只是后果、把握有多大、怎么处理（代价小的在前）。\n\n"
-            "日志可以是任何人的、任意大小；- 表示从管道读取。不带参数：最近一次训练。"
+            "日志可以是任何人的、任意大小，也可以是压缩文件（gz、bz2、xz）；给出目录则逐个读取其中的日志；"
+            "- 表示从管道读取。不带参数：最近一次训练。"
             "退出码 0：没有发现失败，5：发现失败。\n\n"
             "示例：\n  headway diagnose slurm-4711.out"
         ),
