@@ -41,6 +41,16 @@ def test_an_edited_config_is_used_and_the_guides_own_numbers_are_listed(project)
     assert made(is_full=True).config.task.max_seq_len == 1536
 
 
+def test_the_full_size_is_nanochats_own_model_and_length_and_not_a_narrow_one(project):
+    for name, depth, steps in (("conservative", 12, 151_040), ("balanced", 16, 136_533)):
+        config = made(config=f"configs/dual_gpu/{name}.py", is_full=True).config
+        task = config.task
+        assert (task.depth, task.width, task.vocab_size, config.train.steps) == (depth, 64 * depth, 65_536, steps)
+    (project / "configs" / "dual_gpu" / "mine.py").write_text("depth = 8\n")
+    mine = made("--num_iterations=7", config="configs/dual_gpu/mine.py", is_full=True).config
+    assert (mine.task.width, mine.task.vocab_size, mine.train.steps) == (512, 65_536, 7)
+
+
 def test_the_usual_config_is_the_balanced_one(project):
     assert Path(CONFIG).is_file() and Path(CONFIG).stem == "balanced"
 
@@ -53,7 +63,7 @@ def test_a_config_with_a_warning_is_not_called_fine(project, monkeypatch, capsys
         done = subprocess.CompletedProcess([], 0, stdout=told, stderr="")
         monkeypatch.setattr("headway.guide.numbers.subprocess.run", lambda *_, done=done, **__: done)
         log = GuideLog(project / "log", is_levelled=True)
-        assert commands._check_config(log, read_flags([], ()), Path(CONFIG)) == 0
+        assert commands._check_config(log, read_flags([], ()), Path(CONFIG), is_full=False) == 0
         log.close()
         said = capsys.readouterr().out
         assert ("[SUCCESS]" in said, "[WARN]" in said) == (is_fine, not is_fine)

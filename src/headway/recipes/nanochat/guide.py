@@ -10,6 +10,7 @@ from pathlib import Path
 from headway import guide
 from headway.errors import UsageError
 from headway.messages import say
+from headway.recipes.nanochat.preset import RECIPE
 
 CONFIG = "configs/dual_gpu/balanced.py"
 LOGS = Path("logs")
@@ -44,7 +45,7 @@ def train(log: guide.GuideLog, asked: guide.Asked, config: Path) -> int:
     log.write(say("nanochat/guide-torch", version=framework.torch or "n/a", python=framework.python))
     guide.check_devices(log, want=2, want_bytes=20 * 10**9)
     guide.check_port(log)
-    code = _check_config(log, asked, config)
+    code = _check_config(log, asked, config, is_full=is_full)
     if code:
         return code
     choice = choose(asked, config, is_full=is_full)
@@ -71,7 +72,7 @@ def choose(asked: guide.Asked, config: Path, *, is_full: bool) -> guide.Choice:
     sized = guide.Sized(
         recipe="nanochat",
         script="train_dual_gpu.sh",
-        full=(),
+        full=full_words(config) if is_full else (),
         of_size=_OF_SIZE.__contains__,
         holds=lambda *_: False,
         why={"batch.total": "nanochat/guide-samples"},
@@ -82,6 +83,15 @@ def choose(asked: guide.Asked, config: Path, *, is_full: bool) -> guide.Choice:
         return choice
     tokens = said.batch.total // said.task.max_seq_len * used.task.max_seq_len
     return guide.choose(sized, config, asked.words, is_full=False, adapted=[f"total_batch_size={tokens}"])
+
+
+def full_words(config: Path) -> tuple[str, ...]:
+    """Return what stands behind the numbers of a guide's file: nanochat's own width, vocabulary and length of a run.
+
+    Shards that are there are used; without any the built-in text is, at the full size too.
+    """
+    preset = config.stem if config.stem in RECIPE.presets else Path(CONFIG).stem
+    return f"preset={preset}", "task.synthetic=true"
 
 
 def voice(choice: guide.Choice) -> guide.Voice:
@@ -105,10 +115,11 @@ def voice(choice: guide.Choice) -> guide.Voice:
     )
 
 
-def _check_config(log: guide.GuideLog, asked: guide.Asked, config: Path) -> int:
+def _check_config(log: guide.GuideLog, asked: guide.Asked, config: Path, *, is_full: bool) -> int:
     """Judge the guide's numbers on two cards: the guide's own where there are none here."""
     cards = [] if guide.has_gpu() else ["--on", "2x5090"]
-    code, plan = guide.judge(log, ADVICE, str(config), ["recipe=nanochat", *asked.words], *cards)
+    words = ["recipe=nanochat", *(full_words(config) if is_full else ()), *asked.words]
+    code, plan = guide.judge(log, ADVICE, str(config), words, *cards)
     if code:
         return code
     each, length, turns = plan["micro_batch"], plan["tokens_per_sample"], plan["accumulation"]
