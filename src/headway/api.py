@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from headway.adopt import read_line
 from headway.bridges import refuse_unset
-from headway.config import LoadedConfig, listed
+from headway.config import LoadedConfig
 from headway.diagnosis import Diagnosis, diagnose_log, diagnose_run, load_rules, user_rules_folder
 from headway.errors import UsageError
 from headway.launch import Claims, Job, Lease, request_stop
@@ -161,7 +161,7 @@ def train(what: str | Path | None = None, settings: Mapping[str, Any] | None = N
     """
     words = _words(what, settings, more)
     loaded = load_words(words, is_order=True)
-    refuse_unset(listed(loaded.config.alert.to), os.environ)
+    refuse_unset(loaded.config.alert.to, os.environ)
     claims = Claims(loaded.config.name or loaded.recipe.name)
     try:
         decision = decide(loaded, _Silent(), claims)
@@ -199,7 +199,7 @@ def resume(
     try:
         decision = decide_resume(place, wish, _Silent(), claims)
         assert decision.loaded is not None
-        refuse_unset(listed(decision.loaded.config.alert.to), os.environ)
+        refuse_unset(decision.loaded.config.alert.to, os.environ)
         place, lease = write_continued(place, lease, decision, wish, ["headway", "resume", place.name, *words])
         return _detach(place, decision.job, claims, lease)
     finally:

@@ -24,7 +24,7 @@ from headway.bridges.notes import read_notes, write_note
 from headway.bridges.rules import Alert, AlertRules
 from headway.bridges.settings import Settings, read_settings
 from headway.bridges.trackers import Feeder
-from headway.config import listed, read_condition, read_quiet
+from headway.config import read_condition, read_quiet
 from headway.messages import set_language
 from headway.process import adopt_orphans, descendants, kill_all, name_process
 from headway.telemetry import Event, RunDir, read_beat
@@ -47,9 +47,11 @@ class Keeper:
     def __init__(self, run: RunDir, settings: Settings, offset: int) -> None:
         self._run, self._offset, self._rows_at = run, offset, 0
         alert = settings.alert
-        self._addresses = find_addresses(listed(alert.to), os.environ)
+        self._addresses = find_addresses(alert.to, os.environ)
         self._rules = AlertRules(
-            listed(alert.on), [read_condition(one) for one in listed(alert.when)], alert.no_progress_s
+            (alert.on,) if isinstance(alert.on, str) else alert.on,
+            [read_condition(one) for one in alert.when],
+            alert.no_progress_s,
         )
         now = time.time()
         past = [one["t"] for one in read_notes(run) if one.get("kind") == "sent" and now - one["t"] < _HOUR_S]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from headway.config import AlertConfig, TrackConfig, listed
+from headway.config import AlertConfig, TrackConfig
 from headway.telemetry import RunDir, read_record, section
 
 
@@ -19,7 +19,7 @@ class Settings:
     @property
     def trackers(self) -> tuple[str, ...]:
         """Names of trackers."""
-        return listed(self.track.to)
+        return (self.track.to,) if isinstance(self.track.to, str) else self.track.to
 
 
 def read_settings(run: RunDir) -> Settings:

@@ -13,7 +13,6 @@ from headway.cli.consent import ask_trust
 from headway.cli.finish import finish, finish_behind
 from headway.cli.nodes_options import nodes_options
 from headway.cli.options import DETACH, DRY_RUN, RUNS, TRACE, WORDS
-from headway.config import listed
 from headway.launch import Claims, Lease, refuse_held
 from headway.messages import say
 from headway.start.decide_resume import ResumeWish, decide_resume
@@ -73,7 +72,7 @@ def resume(
         ):
             decision = decide_resume(run, wish, screen, claims, begin=early.begin, ask=ask_trust, nodes=assembly)
             assert decision.loaded is not None
-            refuse_unset(listed(decision.loaded.config.alert.to), os.environ)
+            refuse_unset(decision.loaded.config.alert.to, os.environ)
             run, lease = write_continued(run, lease, decision, wish)
             code = "console/run-resumed" if decision.done.step else "console/run-restarted"
             screen.tell(say(code, run=run.root, step=decision.done.step))

@@ -12,7 +12,6 @@ from headway.cli.consent import ask_trust
 from headway.cli.finish import finish, finish_behind
 from headway.cli.nodes_options import nodes_options
 from headway.cli.options import DETACH, DRY_RUN, TRACE, WORDS
-from headway.config import listed
 from headway.launch import Claims
 from headway.messages import say
 from headway.start.decide import decide
@@ -41,7 +40,7 @@ def train(words: tuple[str, ...], detach: bool, dry_run: bool, trace: bool | Non
     """See the message `cli/train-help`."""
     screen = DecisionScreen(make_console(stderr=True))
     loaded = load_words(words, is_order=True, ask=ask_trust)
-    refuse_unset(listed(loaded.config.alert.to), os.environ)
+    refuse_unset(loaded.config.alert.to, os.environ)
     refuse_behind(nodes, detach)
     claims = Claims(loaded.config.name or loaded.recipe.name)
     try:

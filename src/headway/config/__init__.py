@@ -4,7 +4,7 @@ In: a file (YAML 1.2, JSON with comments, TOML, literal .py), a recipe, variable
 Out: `LoadedConfig`: a frozen, checked `RunConfig` and the origin of every value; or `ConfigErrors`, all at once.
 """
 
-from headway.config.alert_values import has_secret, listed, read_quiet
+from headway.config.alert_values import has_secret, read_quiet
 from headway.config.condition import Condition, ConditionError, read_condition
 from headway.config.dump import dump_yaml
 from headway.config.edit import edit_config
@@ -93,7 +93,6 @@ __all__ = [
     "is_of_the_system",
     "is_trusted",
     "layer_of",
-    "listed",
     "load_config",
     "mask_secrets",
     "name_variable",

@@ -19,9 +19,14 @@ _OPEN: Final = ("http", "https", "json", "jsons", "xml", "xmls", "form", "forms"
 """Addresses that need not hold a secret; those of all others are one."""
 
 
-def check_addresses(given: str | tuple[str, ...]) -> str | tuple[str, ...]:
+def as_list(given: object) -> object:
+    """Take one value for a list of one: most people have one channel, one condition, one tracker."""
+    return (given,) if isinstance(given, str) else tuple(given) if isinstance(given, list) else given
+
+
+def check_addresses(given: tuple[str, ...]) -> tuple[str, ...]:
     """Refuse what is neither the name of a variable nor an address that may be written down."""
-    for one in listed(given):
+    for one in given:
         if "://" in one:
             if has_secret(one):
                 raise _refusal("alert/address-secret", key="alert.to")
@@ -30,9 +35,9 @@ def check_addresses(given: str | tuple[str, ...]) -> str | tuple[str, ...]:
     return given
 
 
-def check_conditions(given: str | tuple[str, ...]) -> str | tuple[str, ...]:
+def check_conditions(given: tuple[str, ...]) -> tuple[str, ...]:
     """Refuse a condition that cannot be read."""
-    for one in listed(given):
+    for one in given:
         try:
             read_condition(one)
         except ConditionError as err:
@@ -53,11 +58,6 @@ def read_quiet(text: str) -> tuple[time, time]:
     assert found is not None, "checked with the config"
     begin_h, begin_m, end_h, end_m = map(int, found.groups())
     return time(begin_h, begin_m), time(end_h, end_m)
-
-
-def listed(given: str | tuple[str, ...] | list[str]) -> tuple[str, ...]:
-    """Return one value or several as several."""
-    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def has_secret(address: str) -> bool:

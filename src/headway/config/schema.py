@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchemaHandler
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
-from headway.config.alert_values import check_addresses, check_conditions, check_quiet
+from headway.config.alert_values import as_list, check_addresses, check_conditions, check_quiet
 from headway.config.describe import describe_fields
 from headway.config.paths import PathText
 
@@ -244,12 +244,12 @@ Tracker = Literal["wandb", "swanlab", "tensorboard", "mlflow", "trackio"]
 class AlertConfig(Section):
     """Messages about the run: where to, about what, how often."""
 
-    to: Annotated[str | tuple[str, ...], AfterValidator(check_addresses)] = ()
+    to: Annotated[tuple[str, ...], BeforeValidator(as_list), AfterValidator(check_addresses)] = ()
     """Names of environment variables that hold the addresses; an address itself only if it has no secret in it. What
     `HEADWAY_ALERT_TO` holds is used as well. See docs/howto/alerts.md."""
     on: AlertKind | tuple[AlertKind, ...] = get_args(AlertKind)
     """What to send a message about."""
-    when: Annotated[str | tuple[str, ...], AfterValidator(check_conditions)] = ()
+    when: Annotated[tuple[str, ...], BeforeValidator(as_list), AfterValidator(check_conditions)] = ()
     """Conditions on metrics, such as `val.bpb > 1.2` or `loss > 5 and step > 1000`; one message each time one becomes
     true."""
     no_progress_s: Positive = 1800.0

@@ -59,9 +59,8 @@ def test_an_address_with_a_secret_is_known(address: str) -> None:
 def test_an_open_address_may_stand_in_a_config() -> None:
     for address in ("json://logs.example.com:8080/headway/runs", "mailto://mail.example.com?from=a@b.c&to=d@e.f"):
         assert not has_secret(address)
-        assert (
-            load_config(None, recipe=find_recipe, overrides=[f"alert.to={address}"], environ={}).config.alert.to
-            == address
+        assert load_config(None, recipe=find_recipe, overrides=[f"alert.to={address}"], environ={}).config.alert.to == (
+            address,
         )
 
 
@@ -74,3 +73,10 @@ def test_everything_wrong_is_said_at_once() -> None:
         "alert/quiet-unknown",
         "config/not-a-choice",
     ]
+
+
+def test_one_value_stands_for_a_list_of_one() -> None:
+    words = ["alert.to=[A, B]", "alert.when=loss > 1", "alert.on=failed", "track.to=wandb"]
+    found = load_config(None, recipe=find_recipe, overrides=words, environ={}).config
+    assert (found.alert.to, found.alert.when, found.alert.on) == (("A", "B"), ("loss > 1",), "failed")
+    assert found.track.to == "wandb"
