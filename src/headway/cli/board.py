@@ -22,8 +22,11 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 @option("--port", type=click.IntRange(0, 65535), default=8787, help="board/opt-port")
 @option("--host", default="127.0.0.1", help="board/opt-host")
 @option("--open", "opening", type=click.Choice(["yes", "no"]), default="no", show_default=True, help="board/opt-open")
+@option(
+    "--new-run", "form", type=click.Choice(["yes", "no"]), default="no", show_default=True, help="board/opt-new-run"
+)
 @SHOWN_JSON
-def board(out: Path, port: int, host: str, opening: str, as_json: bool) -> None:
+def board(out: Path, port: int, host: str, opening: str, form: str, as_json: bool) -> None:
     """See the message `board/help`."""
     if host not in _LOOPBACK:
         click.echo(say("board/not-loopback", host=host), err=True)
@@ -39,7 +42,8 @@ def board(out: Path, port: int, host: str, opening: str, as_json: bool) -> None:
         if opening == "yes":
             webbrowser.open(address)
 
-    serve_board(out, token=find_token(_state_folder()), host=host, port=port, ready=ready)
+    token = find_token(_state_folder())
+    serve_board(out, token=token, host=host, port=port, has_form=form == "yes", ready=ready)
 
 
 def _state_folder() -> Path:

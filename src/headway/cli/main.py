@@ -37,6 +37,7 @@ _COMMANDS = {
     "node": ("headway.cli.node", "nodes/line"),
     "stop": ("headway.cli.attach", "cli/line-stop"),
     "runs": ("headway.cli.runs", "cli/line-runs"),
+    "note": ("headway.cli.note", "board/note-line"),
     "compare": ("headway.cli.compare", "cli/line-compare"),
     "diagnose": ("headway.cli.diagnose", "cli/line-diagnose"),
     "explain": ("headway.cli.explain", "cli/line-explain"),

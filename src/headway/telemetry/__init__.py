@@ -35,6 +35,7 @@ from headway.telemetry.metrics import (
     read_metrics,
     tail_metrics,
 )
+from headway.telemetry.notes import Note, changed_note, note_path, read_note, write_note
 from headway.telemetry.reading import (
     open_beneath,
     open_regular,
@@ -84,6 +85,7 @@ __all__ = [
     "HeartbeatWriter",
     "Measure",
     "MetricsWriter",
+    "Note",
     "RankState",
     "RunDir",
     "RunRow",
@@ -91,6 +93,7 @@ __all__ = [
     "Saved",
     "State",
     "best_measure",
+    "changed_note",
     "collect_left",
     "columns_of",
     "count_steps",
@@ -107,6 +110,7 @@ __all__ = [
     "list_rows",
     "list_runs",
     "new_run_dir",
+    "note_path",
     "number",
     "open_beneath",
     "open_regular",
@@ -119,6 +123,7 @@ __all__ = [
     "read_json",
     "read_log_tail",
     "read_metrics",
+    "read_note",
     "read_objects",
     "read_part",
     "read_record",
@@ -133,4 +138,5 @@ __all__ = [
     "whole",
     "words",
     "write_json",
+    "write_note",
 ]

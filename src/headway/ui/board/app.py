@@ -26,6 +26,7 @@ from headway.messages import LANGUAGES, Language, language, say
 from headway.telemetry import RunDir, plain
 from headway.ui.board import pages
 from headway.ui.board.charts import compared_curves, curves_of
+from headway.ui.board.form import describe_form
 from headway.ui.board.prometheus import render_metrics
 from headway.ui.board.store import Store, plain_state, run_id, stamp_of
 from headway.ui.report import both
@@ -52,9 +53,9 @@ TABS: Final = (
 )
 
 
-def make_app(out: Path) -> Starlette:
+def make_app(out: Path, *, has_form: bool = False) -> Starlette:
     """Return the board of a folder of runs, without its gate."""
-    board = Board(out)
+    board = Board(out, has_form=has_form)
     get = board.routes()
     return Starlette(
         routes=[Route(path, answer, methods=["GET"]) for path, answer in get.items()],
@@ -66,8 +67,9 @@ def make_app(out: Path) -> Starlette:
 class Board:
     """Answers."""
 
-    def __init__(self, out: Path) -> None:
+    def __init__(self, out: Path, *, has_form: bool = False) -> None:
         self._store = Store(out)
+        self._has_form = has_form
         self._streams = 0
         self._machine = pages.MachineReader()
         self._pages = jinja2.Environment(
@@ -93,7 +95,9 @@ class Board:
 
     def routes(self) -> dict[str, Callable[[Request], Any]]:
         """Return what answers at which address."""
+        form = {"/new": self.new} if self._has_form else {}
         return {
+            **form,
             "/": self.runs,
             "/compare": self.compare,
             "/machine": self.machine,
@@ -127,7 +131,7 @@ class Board:
             raise HTTPException(404)
         facts = self._store.facts(run)
         shown = pages.TABS[tab](self._store, run, facts, request.query_params)
-        head = pages.describe_run(run, facts)
+        head = pages.describe_run(self._store, run, facts)
         title = f"{head['name']} · {say(f'board/tab-{tab}', self._language(request))}"
         curves = {"overview": "curves", "devices": "devices"}.get(tab)
         shown["curves"] = f"/api/run/{head['id']}/{curves}" if curves else ""
@@ -153,6 +157,10 @@ class Board:
         return self._page(
             request, "machine.html", "board/machine", live=True, **pages.machine(self._store, self._machine)
         )
+
+    def new(self, request: Request) -> Response:
+        """The form that makes the command of a new run."""
+        return self._page(request, "new.html", "board/new-run", **describe_form(request.query_params))
 
     def sample(self, request: Request) -> Response:
         """A picture of a run."""
@@ -283,6 +291,7 @@ class Board:
             title=say(title, lang) if title.startswith("board/") else title,
             here=request.url.path,
             has_charts=self._has_charts,
+            has_form=self._has_form,
             web=web_folder(),
             query=dict(request.query_params),
             link=_Link(request.url.path, request.query_params),

@@ -27,6 +27,7 @@ from headway.telemetry import (
 from headway.telemetry.sample_gpu import GpuReader, find_source
 from headway.telemetry.sample_host import HostSampler
 from headway.ui.board import logs
+from headway.ui.board.around import differences
 from headway.ui.board.charts import AXES, SMOOTH, Choice, draw_chosen, list_axes, overlay, part_step
 from headway.ui.board.sparkline import draw_sparkline
 from headway.ui.board.store import Store, run_id
@@ -63,8 +64,7 @@ def list_runs(store: Store, query: Query, num: int) -> dict[str, Any]:
     found = [
         row
         for row in rows
-        if (not state or row.state == state)
-        and all(word in f"{row.name} {row.recipe or ''} {row.state}".casefold() for word in words)
+        if (not state or row.state == state) and all(word in _searched(store, row) for word in words)
     ]
     at = _whole(query.get("at"), 0, max(0, len(found) - 1)) or 0
     return {
@@ -81,6 +81,11 @@ def list_runs(store: Store, query: Query, num: int) -> dict[str, Any]:
     }
 
 
+def _searched(store: Store, row: RunRow) -> str:
+    note = store.note(row.name)
+    return " ".join([row.name, row.recipe or "", row.state, note.text, *note.tags]).casefold()
+
+
 def _run_row(store: Store, row: RunRow) -> dict[str, Any]:
     total = row.total_steps
     share = min(1.0, row.step / total) if total else None
@@ -89,6 +94,8 @@ def _run_row(store: Store, row: RunRow) -> dict[str, Any]:
         "id": run_id(row.name),
         "name": clean_text(row.name),
         "recipe": clean_text(row.recipe or ""),
+        "tags": [clean_text(tag) for tag in store.note(row.name).tags],
+        "note": clean_text(store.note(row.name).text.split("\n")[0][:120]),
         "state": row.state,
         "step": f"{row.step:,}",
         "total": f"{total:,}" if total else "",
@@ -103,7 +110,7 @@ def _run_row(store: Store, row: RunRow) -> dict[str, Any]:
     }
 
 
-def describe_run(run: RunDir, facts: Facts) -> dict[str, Any]:
+def describe_run(store: Store, run: RunDir, facts: Facts) -> dict[str, Any]:
     """Return what stands at the head of every page of a run."""
     state = facts.state
     share = min(1.0, state.step / state.total_steps) if state.total_steps else None
@@ -120,6 +127,8 @@ def describe_run(run: RunDir, facts: Facts) -> dict[str, Any]:
         "ends": time.strftime("%H:%M", time.localtime(time.time() + state.eta_s)) if state.eta_s is not None else "",
         "loss": _figure(state.loss),
         "rate": _rate(state.rate_samples_s, state.tokens_per_sample),
+        "tags": [clean_text(tag) for tag in store.note(run.name).tags],
+        "note": "\n".join(clean_text(line) for line in store.note(run.name).text.splitlines()),
         "is_live": state.state == "running",
         "is_glance": facts.is_glance,
         "num_findings": len(_open_findings(facts.events)) + state.incidents,
@@ -370,7 +379,7 @@ def _config(store: Store, run: RunDir, facts: Facts, query: Query) -> dict[str, 
         "defaults": [row for row in rows if row["is_default"]],
         "machine": [(key, redact(value)) for key, value in tables.list_machine(facts)],
         "command": command,
-        "beside": [],
+        "note_command": f"headway note {shlex.quote(clean_text(run.name))} 'what was tried' --tag baseline",
     }
 
 
@@ -405,12 +414,15 @@ def compare(store: Store, query: Query) -> dict[str, Any]:
     choice = Choice.of(query)
     beside = compare_runs(runs) if len(runs) > 1 else []
     keys = list(dict.fromkeys(key for one in beside for key in one.settings))
+    settings = [(key, [tables.hide(key, one.settings.get(key, "")) for one in beside]) for key in keys]
     axes = [one for one in AXES if all(one in list_axes(fact) for fact in facts)]
     chosen = {run_id(run.name) for run in runs}
     return {
-        "runs": [describe_run(run, fact) for run, fact in zip(runs, facts, strict=True)],
+        "runs": [describe_run(store, run, fact) for run, fact in zip(runs, facts, strict=True)],
         "figures": overlay(named(store, runs), choice),
-        "keys": [(key, [tables.hide(key, one.settings.get(key, "")) for one in beside]) for key in keys],
+        "keys": [row for row in settings if sum(map(bool, row[1])) > 1],
+        "one_sided": [row for row in settings if sum(map(bool, row[1])) <= 1],
+        "around": differences(facts),
         "results": [_result(fact) for fact in facts],
         "parts_at": part_step(facts),
         "choice": choice,

@@ -65,7 +65,13 @@ def bind(host: str, port: int) -> tuple[socket.socket, Place]:
 
 
 def serve_board(
-    out: Path, *, token: str, host: str, port: int, ready: Callable[[Place, Callable[[], str]], None]
+    out: Path,
+    *,
+    token: str,
+    host: str,
+    port: int,
+    has_form: bool = False,
+    ready: Callable[[Place, Callable[[], str]], None],
 ) -> None:
     """Serve until interrupted.
 
@@ -73,7 +79,9 @@ def serve_board(
         ready: called once with the place and a function that returns a fresh address to open.
     """
     listener, place = bind(host, port)
-    gate = Gate(make_app(out), token=token, hosts=hosts_of(place), cookie=f"headway-board-{place.port}")
+    gate = Gate(
+        make_app(out, has_form=has_form), token=token, hosts=hosts_of(place), cookie=f"headway-board-{place.port}"
+    )
     config = uvicorn.Config(
         gate,
         log_config=None,

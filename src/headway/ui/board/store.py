@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from headway.telemetry import RunDir, RunRow, is_run, list_rows
+from headway.telemetry import Note, RunDir, RunRow, is_run, list_rows, note_path, read_note
 from headway.ui.report import Facts, gather
 from headway.ui.sparkline import read_sparkline
 
@@ -42,6 +42,7 @@ class Store:
     _behind: set[str] = field(default_factory=set)
     """Long runs that are being read whole."""
     _reading: dict[str, threading.Lock] = field(default_factory=dict)
+    _notes: dict[str, tuple[str, Note]] = field(default_factory=dict)
     _sparks: OrderedDict[str, tuple[str, list[float]]] = field(default_factory=OrderedDict)
 
     def rows(self) -> list[RunRow]:
@@ -104,6 +105,18 @@ class Store:
             known = self._facts.get(run.name)
         return known is None or not known[2].is_glance
 
+    def note(self, name: str) -> Note:
+        """Return what people wrote about a run."""
+        run = RunDir(self.out / name)
+        stamp = _stat(note_path(run))
+        with self._lock:
+            known = self._notes.get(name)
+        if known is None or known[0] != stamp:
+            known = (stamp, read_note(run) if stamp != "-" else Note())
+            with self._lock:
+                self._notes[name] = known
+        return known[1]
+
     def sparkline(self, name: str) -> list[float]:
         """Return a few losses along a run."""
         path = RunDir(self.out / name).metrics(0)
@@ -122,7 +135,7 @@ class Store:
 
 def stamp_of(run: RunDir) -> str:
     """Return a text that changes whenever something of the run was written."""
-    return " ".join(map(_stat, (run.events, run.metrics(0), run.devices, run.log, run.heartbeat(0))))
+    return " ".join(map(_stat, (note_path(run), run.events, run.metrics(0), run.devices, run.log, run.heartbeat(0))))
 
 
 def _stat(path: Path) -> str:
