@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import psutil
@@ -17,6 +18,7 @@ from PIL import Image
 
 from fakes.run_fixture import FakeRun, write_live_run, write_run
 from headway.telemetry import EventLog, MetricsWriter
+from headway.ui.board.app import BUILT
 from headway.ui.board.store import run_id
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -144,9 +146,86 @@ def test_charts_are_really_drawn_also_without_scripts(visit, server):
     assert page.locator("ol.lines li").count() == 2
 
 
+def count_colour(png):
+    """Return how many pixels are neither grey nor white."""
+    pixels = np.asarray(Image.open(io.BytesIO(png)).convert("RGB")).astype(int)
+    return int((pixels.max(axis=2) - pixels.min(axis=2) > 60).sum())
+
+
 def count_blue(png):
     pixels = np.asarray(Image.open(io.BytesIO(png)).convert("RGB")).astype(int)
     return int(((pixels[..., 2] > pixels[..., 0] + 60) & (pixels[..., 2] > pixels[..., 1] + 40)).sum())
+
+
+NEEDS_CHARTS = pytest.mark.skipif(
+    not (BUILT / "charts.js").is_file(),
+    reason="THE CHARTS ARE NOT BUILT: npm --prefix web run setup:dev (Node.js 20 or newer)",
+)
+
+
+@NEEDS_CHARTS
+def test_charts_are_drawn_read_zoomed_and_kept_in_the_address(visit, server):
+    page = visit(viewport={"width": 1300, "height": 900})
+    page.goto(f"{server['address']}/run/{run_id(DONE)}?theme=light")
+    page.wait_for_selector("figure[data-figure=loss] canvas")
+    figures = page.locator("figure[data-figure]")
+    assert page.locator(".chart canvas").count() == figures.count() >= 7
+    for at in range(figures.count()):
+        assert count_colour(figures.nth(at).locator("canvas").screenshot()) > 60, f"chart {at} has no pixels"
+    page.evaluate("scrollTo(0, 0)")
+    area = page.locator("figure[data-figure=loss] .u-over").bounding_box()
+    page.mouse.move(area["x"] + area["width"] / 2, area["y"] + 40)
+    tip = page.locator("figure[data-figure=loss] .chart-tip")
+    tip.get_by_text("smoothed").wait_for(timeout=10_000)
+    assert abs(int(tip.inner_text().split()[0]) - 200) <= 2
+    page.mouse.move(area["x"] + area["width"] * 0.25, area["y"] + 40)
+    page.mouse.down()
+    page.mouse.move(area["x"] + area["width"] * 0.5, area["y"] + 60, steps=4)
+    page.mouse.up()
+    page.wait_for_function("location.hash.startsWith('#z=')")
+    page.locator("[data-choice='log=1']").click()
+    page.locator("[data-choice='x=time']").click()
+    assert "x=time" in page.url and "log=1" in page.url and "#z" not in page.url
+    page.reload()
+    page.wait_for_selector(".chart canvas")
+    assert page.locator("[data-choice='x=time'][aria-current]").count() == 1
+    page.locator("figure[data-figure=loss] .chart").focus()
+    for key in ("ArrowRight", "+", "+"):
+        page.keyboard.press(key)
+    page.wait_for_function("location.hash.startsWith('#z=')")
+    page.keyboard.press("Escape")
+    page.wait_for_function("location.hash === ''")
+    assert page.trouble == []
+
+
+@NEEDS_CHARTS
+def test_runs_lie_over_each_other_and_devices_are_charts(visit, server):
+    page = visit(viewport={"width": 1300, "height": 900})
+    page.goto(f"{server['address']}/compare?runs={run_id(DONE)},{run_id(LIVE)}&x=tokens")
+    page.wait_for_selector("figure[data-figure=loss] canvas")
+    assert page.locator(".chart").count() >= 3 and page.trouble == []
+
+
+@pytest.mark.slow
+def test_no_page_has_a_serious_fault_of_access(visit, server):
+    source = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
+    if not source.is_file():
+        pytest.skip("NO AXE-CORE: the pages are not tried for access (npm --prefix web run setup:dev)")
+    page = visit(viewport={"width": 1300, "height": 900})
+    found = set()
+    overview, *_, config = pages(DONE)
+    light = ("/", "/machine", overview, f"{overview}/logs", f"{overview}/findings", config)
+    for theme, paths in (("light", light), ("dark", (f"/run/{run_id(LIVE)}", f"{overview}/checkpoints"))):
+        for path in paths:
+            page.goto(f"{server['address']}{path}?theme={theme}")
+            page.evaluate(source.read_text())
+            told = page.evaluate("axe.run(document, {resultTypes: ['violations'], runOnly: ['wcag2a', 'wcag2aa']})")
+            found |= {
+                (one["id"], path.rpartition("/")[2], theme, one["nodes"][0]["html"][:140])
+                for one in told["violations"]
+                if one["impact"] in ("serious", "critical")
+            }
+    assert found == set()
 
 
 def test_a_live_page_follows_the_run(visit, server, out):

@@ -131,9 +131,7 @@ TEXTS: dict[str, Text] = {
     "board/show-command": Text(en="Show the command", zh="显示命令"),
     "board/its-command": Text(en="The command", zh="命令"),
     "board/first-plan": Text(en="To see memory, batch and time first:", zh="先看显存、批大小和时间："),
-    "board/no-settings": Text(
-        en="These lines are no key=value and are left out:", zh="以下各行不是 key=value，未采用："
-    ),
+    "board/no-settings": Text(en="Left out, because a setting is key=value:", zh="以下各行不是 key=value，未采用："),
     "board/starts-nothing": Text(
         en="This page starts nothing: paste the command into a terminal",
         zh="此页面不会启动任何任务：请把命令粘贴到终端运行",

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 
 import pytest
 
+from fakes.asgi import ask
 from fakes.run_fixture import FakeRun
 from headway.messages import LANGUAGES
 from headway.process import make_lease
 from headway.telemetry import DeviceLog
+from headway.ui.board import make_app
 from headway.ui.board.app import TABS
 from headway.ui.board.logs import first_error, read_window, search
 from headway.ui.board.store import run_id
@@ -139,6 +142,14 @@ def read_exposition(text):
             pairs = re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', labels or "")
             found.setdefault(name, []).append(({key: one.replace('\\"', '"') for key, one in pairs}, float(value)))
     return found
+
+
+def test_without_the_built_script_the_page_stays_and_says_how_to_get_it(board, tmp_path, monkeypatch):
+    monkeypatch.setattr("headway.ui.board.app.BUILT", tmp_path)
+    look = functools.partial(ask, make_app(board.out))
+    page = look(f"/run/{run_id(DONE)}").text
+    assert "charts.js" not in page and "npm --prefix" in page and page.count("<svg") > 8
+    assert look("/static/charts.js").code == 404
 
 
 def test_what_is_not_there_is_404_and_says_so(board):

@@ -233,7 +233,7 @@ def draw_stack(stack: Stack) -> Markup:
 
 def _frame(parts: Sequence[Markup], width: int) -> Markup:
     body = Markup("").join(parts)
-    return Markup('<svg viewBox="0 0 {} {}" role="img">{}</svg>').format(width, HEIGHT, body)
+    return Markup('<svg viewBox="0 0 {} {}" aria-hidden="true">{}</svg>').format(width, HEIGHT, body)
 
 
 def _tag(name: str, style: str, **numbers: float) -> Markup:

@@ -34,7 +34,7 @@ def draw_timeline(events: list[Event]) -> Markup:
     ]
     names = [both_texts(0, y + 4, f"report/lane-{lane}", "lane") for lane, y in _LANES.items()]
     body = Markup("").join([*_clock(scale), *names, *marks])
-    return Markup('<svg class="wide" viewBox="0 0 {} {}" role="img">{}</svg>').format(_WIDTH, _HEIGHT, body)
+    return Markup('<svg class="wide" viewBox="0 0 {} {}" aria-hidden="true">{}</svg>').format(_WIDTH, _HEIGHT, body)
 
 
 def _clock(scale: Scale) -> Iterable[Markup]:
