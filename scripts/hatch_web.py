@@ -33,7 +33,9 @@ class WebHook(BuildHookInterface):
         npm = shutil.which("npm")
         if npm is None:
             sys.exit(HINT)
-        subprocess.run([npm, "--prefix", str(Path(self.root) / "web"), "run", "setup"], check=True, stdout=sys.stderr)
+        web = Path(self.root) / "web"
+        task = "build" if (web / "node_modules" / "vite").is_dir() else "setup"
+        subprocess.run([npm, "--prefix", str(web), "run", task], check=True, stdout=sys.stderr)
 
 
 def is_built(root: Path) -> bool:

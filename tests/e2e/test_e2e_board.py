@@ -51,11 +51,18 @@ def out(tmp_path_factory):
 def server(out, tmp_path_factory):
     state = tmp_path_factory.mktemp("state")
     command = [sys.executable, "-m", "headway", "board", "--runs", str(out), "--port", "0", "--json"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env={**os.environ, "XDG_STATE_HOME": str(state)}
-    ) as process:
+    env = {**os.environ, "XDG_STATE_HOME": str(state)}
+    with (
+        (state / "errors").open("wb") as errors,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL, env=env) as process,
+    ):
         told = json.loads(process.stdout.readline())
-        yield {**told, "pid": process.pid, "token": (state / "headway" / "board-token").read_text().strip()}
+        yield {
+            **told,
+            "pid": process.pid,
+            "token": (state / "headway" / "board-token").read_text().strip(),
+            "errors": state / "errors",
+        }
         process.terminate()
 
 
@@ -121,6 +128,14 @@ def test_the_printed_address_opens_once_and_leaves_no_token_in_the_address(brows
     other = browser.new_context()
     assert other.new_page().goto(server["open"]).status == 401
     other.close()
+
+
+def test_the_board_writes_down_neither_its_token_nor_a_code(visit, server):
+    page = visit()
+    page.goto(server["address"])
+    assert page.evaluate("document.referrer") == "" and server["token"] not in page.content()
+    written = server["errors"].read_text()
+    assert server["token"] not in written and server["open"].rpartition("/")[2] not in written
 
 
 @pytest.mark.parametrize(("width", "theme", "lang"), [(390, "dark", "zh"), (820, "light", "en"), (1440, "dark", "en")])

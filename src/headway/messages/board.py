@@ -112,11 +112,11 @@ TEXTS: dict[str, Text] = {
     "board/note-help": Text(
         en=(
             "Write a note and tags for a run, or show them. The board shows them and finds runs by them.\n\n"
-            "Example:\n  headway note 20261115-180405_nanochat_ab12 'larger batch, same data' --tag baseline"
+            "Example:\n  headway note 20261115-180405_nanochat_ab12 'larger batch' --tag 8k"
         ),
         zh=(
             "给一次训练写备注、加标签，或查看它们；看板会显示并可按它们搜索。\n\n"
-            "示例：\n  headway note 20261115-180405_nanochat_ab12 '批大小加倍，数据不变' --tag baseline"
+            "示例：\n  headway note 20261115-180405_nanochat_ab12 '批大小加倍' --tag 8k"
         ),
     ),
     "board/note-opt-tag": Text(en="add this tag; may be given several times", zh="添加标签，可多次使用"),
@@ -126,7 +126,7 @@ TEXTS: dict[str, Text] = {
     "board/note": Text(en="Note and tags", zh="备注与标签"),
     "board/note-how": Text(en="Written in a terminal:", zh="在终端中填写："),
     "board/new-run": Text(en="New run", zh="新的训练"),
-    "board/recipe": Text(en="recipe", zh="训练方案"),
+    "board/recipe": Text(en="recipe", zh="recipe（训练配方）"),
     "board/more-settings": Text(en="more settings, one key=value per line", zh="其他配置项，每行一个 key=value"),
     "board/show-command": Text(en="Show the command", zh="显示命令"),
     "board/its-command": Text(en="The command", zh="命令"),
@@ -134,7 +134,7 @@ TEXTS: dict[str, Text] = {
     "board/no-settings": Text(en="Left out, because a setting is key=value:", zh="以下各行不是 key=value，未采用："),
     "board/starts-nothing": Text(
         en="This page starts nothing: paste the command into a terminal",
-        zh="此页面不会启动任何任务：请把命令粘贴到终端运行",
+        zh="此页面不会启动任何任务：把命令粘贴到终端即可运行",
     ),
     "board/opt-new-run": Text(
         en="a page that makes the command of a new run; it starts nothing",
@@ -147,7 +147,6 @@ TEXTS: dict[str, Text] = {
     "board/parts-first": Text(
         en="The losses of the first two runs differ from the first step on", zh="前两次训练的损失从第一步起就不同"
     ),
-    "board/differs": Text(en="differs", zh="有差异"),
     "board/glance": Text(
         en="A long run: these curves are from a few hundred places of it, a spike between them may be missing",
         zh="训练很长：曲线取自其中几百处，其间的尖峰可能未显示",

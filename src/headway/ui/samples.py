@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from headway.redact import redact_lines
-from headway.telemetry import RunDir, open_regular
+from headway.telemetry import RunDir
 from headway.ui.text import clean_text
 
 _FOLDERS: Final = ("predictions", "samples", "trials", "eval")
@@ -36,6 +36,8 @@ class Sample:
     name: str
     kind: Literal["picture", "text"]
     text: str
+    root: Path
+    """The run's folder."""
     path: Path
     media: str
 
@@ -49,10 +51,12 @@ def list_samples(run: RunDir) -> list[Sample]:
     samples: list[Sample] = []
     for path in found[:_MOST_FILES]:
         media = _PICTURES.get(path.suffix.lower(), "")
-        text = "" if media else _read_text(path)
+        text = "" if media else _read_text(run.root, path)
         name = clean_text(str(path.relative_to(run.root)))
         kind: Literal["picture", "text"] = "picture" if media else "text"
-        samples.append(Sample(number=len(samples), name=name, kind=kind, text=text, path=path, media=media))
+        samples.append(
+            Sample(number=len(samples), name=name, kind=kind, text=text, root=run.root, path=path, media=media)
+        )
     return samples
 
 
@@ -77,20 +81,31 @@ def _walk(folder: Path, depth: int, found: list[Path], budget: list[int]) -> Non
 
 def read_picture(sample: Sample) -> bytes | None:
     """Return a picture's bytes; None: it is gone, has become something else, or is too large."""
+    data = _read(sample.root, sample.path, _MOST_BYTES + 1)
+    return data if data is not None and len(data) <= _MOST_BYTES else None
+
+
+def _read(root: Path, path: Path, num: int) -> bytes | None:
+    """Return the beginning of a file below a folder; a link on the way, planted even now, is not followed."""
+    *folders, name = path.relative_to(root).parts
+    fd = -1
     try:
-        if stat.S_ISLNK(os.lstat(sample.path).st_mode):
-            return None
-        with open(open_regular(sample.path), "rb") as file:
-            data = file.read(_MOST_BYTES + 1)
+        fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        for folder in folders:
+            below = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
+            os.close(fd)
+            fd = below
+        # A FIFO must not hold up the page.
+        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd)
+        with open(file, "rb") as opened:
+            return opened.read(num) if stat.S_ISREG(os.fstat(file).st_mode) else None
     except OSError:
         return None
-    return data if len(data) <= _MOST_BYTES else None
+    finally:
+        if fd >= 0:
+            os.close(fd)
 
 
-def _read_text(path: Path) -> str:
-    try:
-        with open(open_regular(path), "rb") as file:
-            data = file.read(_TEXT_BYTES)
-    except OSError:
-        return ""
+def _read_text(root: Path, path: Path) -> str:
+    data = _read(root, path, _TEXT_BYTES) or b""
     return "\n".join(redact_lines([clean_text(line) for line in data.decode("utf-8", "replace").split("\n")]))

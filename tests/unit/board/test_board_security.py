@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import re
 import stat
+import subprocess
+import sys
 import time
+from dataclasses import replace
 from urllib.parse import quote
 
 import pytest
@@ -13,10 +16,13 @@ import pytest
 from fakes.asgi import ask
 from fakes.run_fixture import FakeRun, write_run
 from headway.errors import UsageError
-from headway.ui.board import Gate, find_token
+from headway.telemetry import list_rows
+from headway.ui.board import Gate, find_token, serve
 from headway.ui.board.auth import OPEN
+from headway.ui.board.logs import read_window
 from headway.ui.board.serve import Place, hosts_of
 from headway.ui.board.store import run_id
+from headway.ui.samples import list_samples, read_picture
 
 TOKEN = "t" * 43
 HOSTS = frozenset({"127.0.0.1:8787", "localhost:8787", "[::1]:8787"})
@@ -189,10 +195,12 @@ def test_secrets_of_log_config_command_and_incident_are_hidden(empty):
     fake.run.command.write_text(command)
     job = fake.run.job.read_text().replace('"seed": 0', f'"seed": 0, "api_token": "{token}"')
     fake.run.job.write_text(job)
-    for tab in ("", "/ranks", "/logs", "/logs?q=using", "/findings", "/config", "/plan", "/samples"):
-        text = empty.run("r", tab).text
-        assert token not in text, tab
-        assert "hunter2-long-one" not in text, tab
+    tabs = ("", "/ranks", "/logs", "/logs?q=using", "/findings", "/config", "/plan", "/samples")
+    paths = [f"/run/{run_id('r')}{tab}" for tab in tabs]
+    paths += [path.replace(run_id("done_nanochat_1"), run_id("r")) for path in routes(empty) if path != "/stream"]
+    for path in (*paths, f"/compare?runs={run_id('r')},{run_id('r')}"):
+        body = empty.get(path).body
+        assert token.encode() not in body and b"hunter2-long-one" not in body, path
 
 
 def test_the_token_file_is_private_and_an_unsafe_one_is_refused(tmp_path):
@@ -248,3 +256,55 @@ def test_hostile_names_and_values_stay_text(empty):
         assert "</svg><script>" not in text
     lines = empty.get("/metrics").text.splitlines()
     assert all(line.startswith(("#", "headway_", "DCGM_")) for line in lines)
+
+
+def test_a_sample_that_becomes_a_link_after_it_was_listed_is_not_read(empty):
+    run = write_run(empty.out / "r")
+    secret = empty.out.parent / "secret.png"
+    secret.write_text(CANARY)
+    (run.root / "samples").mkdir()
+    picture = run.root / "samples" / "a.png"
+    picture.write_bytes(b"picture")
+    (sample,) = list_samples(run)
+    assert read_picture(sample) == b"picture"
+    picture.unlink()
+    picture.symlink_to(secret)
+    assert read_picture(sample) is None
+    (run.root / "samples").rename(run.root / "moved")
+    (run.root / "samples").symlink_to(empty.out.parent)
+    secret.rename(empty.out.parent / "a.png")
+    assert read_picture(sample) is None, "a folder on the way has become a link"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="ONLY ROOT CAN BECOME ANOTHER USER: their reading is not tried")
+def test_another_user_cannot_read_the_token(tmp_path):
+    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+        folder.chmod(0o755)
+    path = tmp_path / "state" / "headway"
+    find_token(path)
+    steal = "import os, sys; os.setgroups([]); os.setgid(65534); os.setuid(65534); print(open(sys.argv[1]).read())"
+    stolen = subprocess.run(
+        [sys.executable, "-c", steal, str(path / "board-token")], capture_output=True, text=True, check=False
+    )
+    assert stolen.stdout == "" and "PermissionError" in stolen.stderr
+
+
+def test_streams_lines_labels_and_headers_are_limited(empty, monkeypatch):
+    run = write_run(empty.out / "r")
+    run.log.write_text("[0] " + "x" * 100_000 + "\n")
+    assert max(len(line.text) for line in read_window(run, None, None).lines) <= 2000
+    rows = [replace(row, state="running", name=f"live{at}") for at in range(70) for row in list_rows(empty.out)]
+    monkeypatch.setattr("headway.ui.board.store.list_rows", lambda out: rows)
+    labels = set(re.findall(r'headway_step\{run="([^"]+)"', empty.get("/metrics").text))
+    assert len(labels) == 64
+    monkeypatch.setattr("headway.ui.board.app._MOST_STREAMS", 0)
+    assert empty.get("/stream").code == 503
+    assert serve._MOST_HEADER <= 1 << 16 and serve._MOST_CLIENTS <= 1024
+
+
+def test_there_is_nothing_to_control(board):
+    """No route changes anything: all are GET, and the words of control are 404 whoever asks."""
+    assert {tuple(sorted(route.methods)) for route in board.app.routes} == {("GET", "HEAD")}
+    for word in ("stop", "save", "start", "run", "delete", "control", "new"):
+        assert board.get(f"/api/run/{run_id('done_nanochat_1')}/{word}").code == 404
+        assert board.get(f"/{word}").code == 404

@@ -100,6 +100,7 @@ def read_window(run: RunDir, rank: int | None, at: int | None) -> LogWindow:
         data = joined.read(start, _WINDOW_BYTES)
         if start > 0 and at is None:
             cut = data.find(b"\n") + 1
+            cut = cut if cut < len(data) else 0  # one line that is longer than the window: its end is shown
             start, data = start + cut, data[cut:]
         if start + len(data) < joined.size and b"\n" in data:
             data = data[: data.rfind(b"\n") + 1]

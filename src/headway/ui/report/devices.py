@@ -148,7 +148,9 @@ def draw_heat(history: DeviceHistory, started: float | None) -> Markup:
     height = len(indexes) * _ROW
     clock = _clock(start - (started or start), end - (started or start), height)
     body = Markup("").join([*cells, clock])
-    return Markup('<svg class="wide heat" viewBox="0 0 {} {}" aria-hidden="true">{}</svg>').format(_WIDTH, height + 26, body)
+    return Markup('<svg class="wide heat" viewBox="0 0 {} {}" aria-hidden="true">{}</svg>').format(
+        _WIDTH, height + 26, body
+    )
 
 
 def _cell(x: float, y: float, wide: float, value: float, top: float, part: str) -> Markup:
