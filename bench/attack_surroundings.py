@@ -16,6 +16,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -480,7 +481,8 @@ def _judge_run(field: Field, run: Path) -> dict[str, str]:
     losses: dict[int, Any] = {}
     for line in (run / "ranks/0/metrics.jsonl").read_text().splitlines():
         row = json.loads(line)
-        losses[row["step"]] = row["loss"]
+        if row["samples"] is not None:  # not a line that says where an attempt continues
+            losses[row["step"]] = row["loss"]
     wanted = _undisturbed(field)
     if losses != wanted:
         return {"wrong_results": f"losses {losses} instead of {wanted}"}
@@ -488,18 +490,20 @@ def _judge_run(field: Field, run: Path) -> dict[str, str]:
 
 
 _KNOWN: dict[Path, dict[int, Any]] = {}
+_LEARNING = threading.Lock()
 
 
 def _undisturbed(field: Field) -> dict[int, Any]:
     """Return the losses of the same training left alone."""
-    if field.place not in _KNOWN:
-        place = field.place / "alone"
-        place.mkdir()
-        words = ("train", TINY, "train.steps=24", "save.every=4", "eval.every=8", "parallel.cpus=1")
-        done = start(place, *words)
-        assert done.code == 0, done.err
-        metrics = next(place.glob("runs/2*/ranks/0/metrics.jsonl")).read_text().splitlines()
-        _KNOWN[field.place] = {row["step"]: row["loss"] for row in map(json.loads, metrics)}
+    with _LEARNING:  # tries run side by side
+        if field.place not in _KNOWN:
+            place = field.place / "alone"
+            place.mkdir()
+            words = ("train", TINY, "train.steps=24", "save.every=4", "eval.every=8", "parallel.cpus=1")
+            done = start(place, *words)
+            assert done.code == 0, done.err
+            metrics = next(place.glob("runs/2*/ranks/0/metrics.jsonl")).read_text().splitlines()
+            _KNOWN[field.place] = {row["step"]: row["loss"] for row in map(json.loads, metrics)}
     return _KNOWN[field.place]
 
 

@@ -257,9 +257,11 @@ def _validations(events: list[Event]) -> tuple[Measure | None, Measure | None]:
 
 
 def held_validations(events: Iterable[Event]) -> list[Event]:
-    """Return the validations of the steps that the run stands on, by step.
+    """Return the validations of the steps that the run stands on, in their order.
 
     Those of steps it was taken back behind are no longer of its weights, also where it never comes to the step again.
+    What a program of the user's own prints is all kept: its steps may begin again with every epoch, and it may tell of
+    one validation in several lines.
     """
     held: list[Event] = []
     for event in events:
@@ -267,7 +269,7 @@ def held_validations(events: Iterable[Event]) -> list[Event]:
         is_check = kind == "validation" and bool(section(event.get("measures")))
         if step is None or not (is_check or kind in ("training_started", "rolled_back")):
             continue
-        while held and held[-1]["step"] > step - is_check:
+        while held and held[-1]["step"] > step - is_check and not event.get("is_printed"):
             held.pop()
         if is_check:
             held.append(event)

@@ -17,6 +17,7 @@ from headway.telemetry import (
     MetricsWriter,
     RunDir,
     find_run,
+    held_validations,
     number,
     read_events,
     read_json,
@@ -204,3 +205,14 @@ def test_a_validation_that_the_run_went_back_behind_is_neither_its_best_nor_its_
     log.close()
     state = run_state(RunDir(tmp_path))
     assert (state.best.step, state.validation.step, state.validation.value) == (3, 5, 1.3)
+
+
+def test_all_that_a_program_prints_of_its_validations_is_kept(tmp_path: Path) -> None:
+    log = EventLog(RunDir(tmp_path).events)
+    for step, name in ((5, "loss"), (5, "acc"), (2, "loss")):
+        log.append("validation", step=step, measures={name: 0.5}, best=name == "acc", is_printed=True)
+    log.close()
+    found = held_validations(read_events(RunDir(tmp_path).events))
+    assert [event["step"] for event in found] == [5, 5, 2]
+    state = run_state(RunDir(tmp_path))
+    assert (state.best.name, state.validation.step) == ("acc", 2)

@@ -117,7 +117,7 @@ def gather(run: RunDir, *, with_siblings: bool = True, at_once: bool = False) ->
     state = run_state(run, events)
     is_glance = at_once and is_long_run(run)
     by_rank, weight, redone = _glance(run) if is_glance else _read_ranks(run)
-    validations = held_validations(events)
+    validations = _last_of_steps(held_validations(events))
     origins = read_record(run.origins)
     siblings = find_siblings(run) if with_siblings else []
     return Facts(
@@ -170,6 +170,11 @@ def _typed_event(event: Event) -> Event:
 def _log_tail(run: RunDir) -> list[str]:
     lines = read_log_tail(run.log, 8192).decode("utf-8", "replace").splitlines()
     return redact_lines([clean_text(line) for line in lines[-40:]])
+
+
+def _last_of_steps(validations: list[Event]) -> list[Event]:
+    by_step = {event["step"]: event for event in validations}
+    return [by_step[step] for step in sorted(by_step)]
 
 
 def _baselines(events: list[Event], measure: Measure | None) -> list[tuple[str, Measure]]:
