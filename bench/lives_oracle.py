@@ -228,14 +228,23 @@ def _wrong_samples(book: Book, facts: Facts) -> Iterator[str]:
         before = now
 
 
+def _end(start: int, batch: int, skips: list[tuple[int, int]]) -> int:
+    """Return the position behind so many samples, those that are left out not counted."""
+    for low, high in skips:
+        if high > start and low < start + batch:
+            start, batch = high, batch - max(0, low - start)
+    return start + batch
+
+
 def _due(book: Book, facts: Facts) -> Iterator[int]:
     """Yield the steps at which a validation was asked for."""
     keys = book.keys
     span = max(1, round((keys.eval_epochs or 0.0) * keys.size))
+    skips = sorted((int(low), int(high)) for low, high in facts.progress["skips"])
     before = 0
     for step in range(1, facts.step + 1):
         row = facts.rows.get(step)
-        now = int(row["samples"]) if row else before + book.part_of(step).batch
+        now = int(row["samples"]) if row else _end(before, book.part_of(step).batch, skips)
         if (keys.eval_every and step % keys.eval_every == 0) or (
             keys.eval_epochs is not None and now // span > before // span
         ):

@@ -55,7 +55,7 @@ class Attempts:
         hit: list[tuple[Strike, str]] = []
         left = list(strikes)
 
-        def supervise(run: RunDir, nursery: object, claims: object, *, lease: Lease | None = None) -> int:
+        def supervise(run: RunDir, *_: object, lease: Lease | None = None, **__: object) -> int:
             own = lease or Lease(run)
             try:
                 return self._supervise(run, left, hit)

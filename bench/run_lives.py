@@ -302,6 +302,8 @@ def resume_words(record: Record, turn: Turn, rng: Random) -> list[str]:
         change = "plain"
     if change == "total" and record.life.keys.bad and not steps:
         change = "plain"  # a bad sample might come before there is anything to go back to
+    if change == "total" and record.life.keys.bad and batch is not None and 6 * batch.total > record.life.keys.size:
+        change = "plain"  # hardly a batch would be without a bad sample, and the guard's limit is soon reached
     if change == "fork":
         at = rng.choice(steps)
         words += ["--step", str(at)]
