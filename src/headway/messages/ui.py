@@ -39,6 +39,13 @@ TEXTS: dict[str, Text] = {
     "ui/ago-min": Text(en="{num} min ago", zh="{num} 分钟前"),
     "ui/ago-h": Text(en="{num} h ago", zh="{num} 小时前"),
     "ui/ago-d": Text(en="{num} d ago", zh="{num} 天前"),
+    "ui/option-runs-tag": Text(
+        en="only runs with this tag (see headway note)", zh="只列出带此标签的训练（见 headway note）"
+    ),
+    "ui/option-runs-state": Text(en="only runs in this state", zh="只列出处于此状态的训练"),
+    "ui/runs-none-such": Text(en="no run has all of this", zh="没有符合条件的训练"),
+    "ui/runs-cause": Text(en="cause", zh="原因"),
+    "ui/cause-rank": Text(en="rank {rank}: {text}", zh="rank {rank}：{text}"),
     "ui/runs-size": Text(en="checkpoints", zh="检查点"),
     "ui/lines-in-log": Text(en="further output is written only to {log}", zh="后续输出只写入 {log}"),
     "ui/watch-lost-line": Text(

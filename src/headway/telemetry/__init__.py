@@ -52,6 +52,7 @@ from headway.telemetry.rundir import RunDir, new_run_dir, write_json
 from headway.telemetry.state import (
     ENDED,
     STARTS,
+    Cause,
     Measure,
     RankState,
     RunState,
@@ -77,6 +78,7 @@ __all__ = [
     "RANK_KEYS",
     "STARTS",
     "Beat",
+    "Cause",
     "Columns",
     "DeviceHistory",
     "DeviceLog",

@@ -18,10 +18,10 @@ from typing import Any, Final
 from headway.telemetry.find import list_runs
 from headway.telemetry.lines import number, plain
 from headway.telemetry.rundir import RunDir
-from headway.telemetry.state import Measure, RunState, State, is_supervised, run_state
+from headway.telemetry.state import Cause, Measure, RunState, State, is_supervised, run_state
 
 INDEX_NAME: Final = "index.sqlite"
-_SCHEMA: Final = "row/2"
+_SCHEMA: Final = "row/3"
 _TABLE: Final = "CREATE TABLE IF NOT EXISTS runs (name TEXT PRIMARY KEY, stamp TEXT, row TEXT, crc INTEGER)"
 _NOT_OURS: Final = (
     sqlite3.SQLITE_BUSY,
@@ -41,6 +41,7 @@ class RunRow:
 
     name: str
     state: State
+    cause: Cause | None
     recipe: str | None
     step: int
     total_steps: int | None
@@ -99,6 +100,7 @@ def _make_row(state: RunState) -> RunRow:
     return RunRow(
         name=state.name,
         state=state.state,
+        cause=state.cause,
         recipe=state.recipe,
         step=state.step,
         total_steps=state.total_steps,
@@ -137,10 +139,11 @@ def _read_row(key: Any, stamp: Any, text: Any, crc: Any) -> RunRow | None:
     if crc != _checksum(key, stamp, text):
         return None
     data = json.loads(text)
-    best, loss = data.pop("best"), data.pop("loss")
+    best, loss, cause = data.pop("best"), data.pop("loss"), data.pop("cause")
     if best is not None:
         best = Measure(**{**best, "value": number(best["value"])})
-    return RunRow(**data, best=best, loss=None if loss is None else number(loss))
+    cause = None if cause is None else Cause(**cause)
+    return RunRow(**data, best=best, cause=cause, loss=None if loss is None else number(loss))
 
 
 def _checksum(*parts: Any) -> int:

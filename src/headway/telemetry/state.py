@@ -70,6 +70,15 @@ class RankState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """Why a run has failed: a message by its code, so that every reader says it in its own language."""
+
+    code: str
+    facts: dict[str, str]
+    rank: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunState:
     """What a run is doing."""
 
@@ -79,6 +88,8 @@ class RunState:
     state: State
     exit_code: int | None
     why: str | None
+    cause: Cause | None
+    """Of a run that has failed: its last incident."""
     started: float | None
     """Unix seconds of the first start."""
     ended: float | None
@@ -134,6 +145,7 @@ def run_state(run: RunDir, events: list[Event] | None = None) -> RunState:
         state=state,
         exit_code=whole(end.get("exit_code")) if end else None,
         why=words(end.get("why")) if end else None,
+        cause=_last_cause(events) if state == "failed" else None,
         started=_first_time(events),
         ended=None if state == "running" else _last_time(events, steps),
         step=step,
@@ -165,6 +177,14 @@ def last_end(events: list[Event]) -> Event | None:
         if event.get("kind") in STARTS:
             return None
     return None
+
+
+def _last_cause(events: list[Event]) -> Cause | None:
+    """Return what the last incident says; a history that somebody has written by hand may say anything."""
+    last = next((event for event in reversed(events) if event.get("kind") == "incident"), {})
+    code = words(last.get("code"))
+    facts = {str(name): str(value) for name, value in section(last.get("facts")).items()}
+    return None if code is None else Cause(code=code, facts=facts, rank=whole(last.get("rank")))
 
 
 def is_supervised(run: RunDir) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 from rich.console import Console, RenderableType
 
@@ -12,7 +13,7 @@ from fakes.run_fixture import START_T, FakeRun, write_live_run, write_run
 from headway.cli.runs import runs
 from headway.cli.watch import watch
 from headway.messages import set_language
-from headway.telemetry import list_rows
+from headway.telemetry import Note, list_rows, write_note
 from headway.ui.terminal.runs import render_runs
 from headway.ui.terminal.watch import look, one_line, render
 
@@ -32,6 +33,44 @@ def test_the_table_of_runs_as_it_looks(tmp_path: Path) -> None:
         "20260102-000000_two_bbbb  ● running  120/400  bpb 2.575  2.073  23.8k tok/s  2 h ago     14.0 MiB",
         "20260101-000000_one_aaaa  ✓ done     400/400  bpb 1.654  1.353  23.7k tok/s  2 h ago     28.0 MiB",
     ]
+
+
+def failed_run(path: Path) -> FakeRun:
+    run = FakeRun(path)
+    run.begin()
+    run.train(1, 1, 40)
+    run.event("incident", code="diagnose/killed", facts={"signal": "SIGKILL"}, rank=0, attempt=1)
+    run.end("failed", 5, "launch/failed")
+    return run
+
+
+def test_a_failed_run_names_its_cause_in_the_table_and_in_the_view(tmp_path: Path) -> None:
+    write_run(tmp_path / "20260101-000000_one_aaaa")
+    failed_run(tmp_path / "20260103-000000_bad_cccc")
+    rows = list_rows(tmp_path)
+    head, bad, _ = shown(render_runs(rows, now=START_T + 7200, width=160), 160)
+    assert head.endswith("cause") and "rank 0: " in bad
+    assert list_rows(tmp_path) == rows  # from the index
+    assert any("rank 0: " in line for line in shown(render(look(failed_run(tmp_path / "x").run))))
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_run_is_one_line_at_every_width(tmp_path: Path, width: int, lang: str) -> None:
+    set_language(lang)
+    write_live_run(tmp_path / "20260102-000000_two_bbbb")
+    failed_run(tmp_path / "20260103-000000_bad_cccc")
+    lines = shown(render_runs(list_rows(tmp_path), now=START_T + 7200, width=width), width)
+    assert len(lines) == 3 and all("20260" in line for line in lines[1:])
+    assert all(("failed" if lang == "en" else "失败") in line for line in lines if "_bad_" in line)
+
+
+def test_runs_are_listed_by_tag_and_state(tmp_path: Path) -> None:
+    done, bad = write_run(tmp_path / "20260101-000000_one_aaaa"), failed_run(tmp_path / "20260103-000000_bad_cccc").run
+    write_note(done, Note(tags=("paper",)))
+    for words, found in ((["--tag", "paper"], [done.name]), (["--state", "failed"], [bad.name]), (["--tag", "no"], [])):
+        told = json.loads(CliRunner().invoke(runs, ["--json", "--out", str(tmp_path), *words]).output)
+        assert [row["name"] for row in told["runs"]] == found
 
 
 def test_the_live_view_as_it_looks(tmp_path: Path) -> None:

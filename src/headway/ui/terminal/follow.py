@@ -29,11 +29,16 @@ class _EndedBySignal(BaseException):
         self.signum = signum
 
 
+def columns(plain_width: int = 200) -> int:
+    """Return how wide a line may be; where there is no terminal, `plain_width`."""
+    console = make_console()
+    return console.width if console.is_terminal else plain_width
+
+
 def show(content: RenderableType, plain_width: int = 200) -> None:
     """Print one thing; where there is no terminal, lines may be `plain_width` long."""
     console = make_console()
-    if not console.is_terminal:
-        console.width = plain_width
+    console.width = columns(plain_width)
     console.print(content)
 
 

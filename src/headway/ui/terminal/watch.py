@@ -14,7 +14,7 @@ from headway.messages import say
 from headway.redact import redact_lines
 from headway.telemetry import RunDir, RunState, read_log_tail, run_state
 from headway.ui.terminal.progress_line import clock_text, speed_text
-from headway.ui.terminal.runs import measure_text, state_text, step_text, value_text
+from headway.ui.terminal.runs import cause_text, measure_text, state_text, step_text, value_text
 from headway.ui.text import clean_text
 from headway.units import ABSENT, duration, size
 
@@ -46,6 +46,8 @@ def render(view: View) -> RenderableType:
     if state.state == "lost":
         code = "ui/watch-lost" if state.recipe is not None else "ui/watch-lost-line"
         parts += [Text(""), Text(say(code, name=clean_text(state.name)), style="red")]
+    if state.cause is not None:
+        parts += [Text(""), Text(cause_text(state.cause), style="red")]
     if state.ranks:
         parts += [Text(""), _ranks(state)]
     if view.log:
@@ -125,6 +127,8 @@ def one_line(view: View) -> str:
         parts.append(say("ui/progress-val", name=name, value=value))
     if state.rate_steps_s is not None:
         parts.append(speed_text(state))
+    if state.cause is not None:
+        parts.append(cause_text(state.cause))
     if state.eta_s is not None:
         parts.append(say("ui/progress-eta", eta=clock_text(state.eta_s)))
     return " | ".join(parts)
