@@ -21,8 +21,10 @@ from headway.launch import COERCED, Claims, has_given
 from headway.messages import say
 from headway.start.decide_line import LineWish, decide_line, list_notes
 from headway.start.detach import Orders
+from headway.start.follow import FollowWish, follow
 from headway.start.nodes import Assembly, NodesWish, assembled, refuse_behind
 from headway.start.nursery import nursery_for_line
+from headway.start.slurm import place_in_step
 from headway.start.write import write_run
 from headway.ui.console_safe import make_console
 from headway.ui.output import unblocked
@@ -82,6 +84,10 @@ def run(
     beside = read_beside(alert, when, track)
     environ = _given_environ(click.get_current_context())
     wish = LineWish(**options, beside=beside)
+    found = place_in_step(nodes, wish.out)
+    if isinstance(found, FollowWish):
+        return follow(found, _tell)
+    nodes = found
     refuse_behind(nodes, is_detached)
     read = read_line(line, launcher, environ, num_nodes=nodes.most if nodes is not None else 1)
     if dry_run:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import click
 
@@ -16,8 +17,10 @@ from headway.launch import Claims
 from headway.messages import say
 from headway.start.decide import decide
 from headway.start.detach import Orders
+from headway.start.follow import FollowWish, follow
 from headway.start.nodes import NodesWish, assembled, refuse_behind
 from headway.start.nursery import EarlyNursery
+from headway.start.slurm import place_in_step
 from headway.start.source import load_words
 from headway.start.write import write_run
 from headway.ui.console_safe import make_console
@@ -41,6 +44,10 @@ def train(words: tuple[str, ...], detach: bool, dry_run: bool, trace: bool | Non
     screen = DecisionScreen(make_console(stderr=True))
     loaded = load_words(words, is_order=True, ask=ask_trust)
     refuse_unset(loaded.config.alert.to, os.environ)
+    found = place_in_step(nodes, Path(loaded.config.out))
+    if isinstance(found, FollowWish):
+        return follow(found, screen.tell)
+    nodes = found
     refuse_behind(nodes, detach)
     claims = Claims(loaded.config.name or loaded.recipe.name)
     try:

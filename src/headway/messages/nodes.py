@@ -123,6 +123,12 @@ TEXTS: dict[str, Text] = {
         en_hint="the leader must run, and the file must be on a disk that both nodes share",
         zh_hint="主节点必须已启动，且该文件须位于两个节点共享的磁盘上",
     ),
+    "nodes/slurm-tasks": Text(
+        en="the Slurm step has {tasks} tasks on {nodes} nodes, but there is one supervisor per node",
+        zh="该 Slurm 作业步在 {nodes} 个节点上有 {tasks} 个任务，而每个节点只需一个监控进程",
+        en_hint="start one task per node:\n  srun --ntasks-per-node=1",
+        zh_hint="每个节点只启动一个任务：\n  srun --ntasks-per-node=1",
+    ),
     "nodes/short-secret": Text(
         en="{name} is shorter than {least} characters",
         zh="{name} 少于 {least} 个字符",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import secrets
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, MutableMapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -25,6 +26,8 @@ from headway.start.nursery import Tell
 _CONNECT_S: Final = 5.0
 _AGAIN_S: Final = 0.2
 _MOST_SECRET: Final = 4096
+_TOKEN: Final = secrets.token_hex(8)
+"""Of this process, so that the leader knows it again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +74,7 @@ def _end(farewell: Farewell, tell: Tell) -> int:
     return farewell.exit_code
 
 
-def _finder(wish: FollowWish, environ: Mapping[str, str] = os.environ) -> Callable[[float], Meeting]:
+def _finder(wish: FollowWish, environ: MutableMapping[str, str] = os.environ) -> Callable[[float], Meeting]:
     """Return what finds the leader, within so many seconds."""
     if (wish.leader is None) == (wish.meet is None):
         raise UsageError("nodes/no-leader")
@@ -79,7 +82,7 @@ def _finder(wish: FollowWish, environ: Mapping[str, str] = os.environ) -> Callab
         path = wish.meet
         return lambda timeout_s: wait_for_meeting(path, timeout_s)
     assert wish.leader is not None
-    secret = environ.get(SECRET_NAME, "")
+    secret = environ.pop(SECRET_NAME, "")  # ranks are not to inherit it
     if wish.secret_fd is not None:
         with open(wish.secret_fd, "rb", buffering=0, closefd=False) as file:
             secret = file.readline(_MOST_SECRET).decode("ascii", "replace").strip()
@@ -127,4 +130,5 @@ def _hello(index: int | None, cpus: int | None) -> Hello:
         version=headway.__version__,
         gpus=tuple(str(gpu.physical) for gpu in gpus),
         cpus=cpus,
+        token=_TOKEN,
     )

@@ -95,6 +95,8 @@ class Assembly:
     def __init__(self, wish: NodesWish, leader: Leader, meeting: Meeting, tell: Tell) -> None:
         self.wish, self.leader, self.meeting, self._tell = wish, leader, meeting, tell
         self.ssh: SshNodes | None = None
+        self.file: Path | None = None
+        """Of the run, with address and secret while it lasts."""
 
     def wait(self) -> None:
         """Let all nodes in.
@@ -177,7 +179,8 @@ class Assembly:
         """Tell the nodes of the run that is written; what follows is the supervisor's."""
         mark = secrets.token_hex(16)
         (run.root / "ranks" / ".nodes").write_text(mark, encoding="ascii")
-        self.meeting.write(meeting_file(run))
+        self.file = meeting_file(run)
+        self.meeting.write(self.file)
         self.leader.local_ranks = local_ranks
         self.leader.network = network_variables(self.meeting.address)
         self.leader.resize = partial(_resize, run)
@@ -219,8 +222,9 @@ def assembled(wish: NodesWish | None, tell: Tell) -> Iterator[Assembly | None]:
         yield assembly
     finally:
         leader.close(None)
-        if wish.meet is not None:
-            wish.meet.unlink(missing_ok=True)
+        for file in (wish.meet, assembly.file):
+            if file is not None:
+                file.unlink(missing_ok=True)
         if assembly.ssh is not None:
             assembly.ssh.close()
 

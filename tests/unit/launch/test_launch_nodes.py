@@ -11,7 +11,9 @@ import pytest
 from headway.errors import UsageError
 from headway.launch.nodes.link import Link, LinkError, greet_follower, greet_leader
 from headway.launch.nodes.rendezvous import Meeting, open_listener, read_place
-from headway.start.nodes import wish_nodes
+from headway.start.follow import FollowWish
+from headway.start.nodes import NodesWish, wish_nodes
+from headway.start.slurm import place_in_step
 
 
 def tcp_pair() -> tuple[socket.socket, socket.socket]:
@@ -138,3 +140,20 @@ def test_a_wish_that_cannot_be_is_refused(words, code):
     with pytest.raises(UsageError) as refused:
         wish_nodes(**words)
     assert refused.value.code == code
+
+
+STEP = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_NODES": "2", "SLURM_STEP_NUM_TASKS": "2"}
+
+
+def test_of_a_slurm_step_task_0_leads_and_the_others_follow():
+    lead = place_in_step(None, Path("runs"), {**STEP, "SLURM_PROCID": "0"})
+    follow = place_in_step(None, Path("runs"), {**STEP, "SLURM_PROCID": "1"})
+    assert isinstance(lead, NodesWish) and isinstance(follow, FollowWish)
+    assert (lead.most, follow.index, lead.meet) == (2, 1, follow.meet)
+    assert place_in_step(None, Path("runs"), {"SLURM_PROCID": "0", "SLURM_JOB_ID": "7"}) is None
+
+
+def test_a_slurm_step_with_several_tasks_per_node_is_refused():
+    with pytest.raises(UsageError) as refused:
+        place_in_step(None, Path("runs"), {**STEP, "SLURM_STEP_NUM_TASKS": "16"})
+    assert refused.value.code == "nodes/slurm-tasks"

@@ -40,6 +40,8 @@ class Hello:
     """Indexes of the GPUs it may use."""
     cpus: int | None
     """CPU ranks it was told to start; None: as many as the leader."""
+    token: str
+    """Of this process: one that comes back is known by it."""
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Hello:
@@ -51,6 +53,7 @@ class Hello:
             version=str(data["version"]),
             gpus=tuple(map(str, data["gpus"])),
             cpus=None if cpus is None else int(cpus),
+            token=str(data["token"]),
         )
 
 
@@ -344,6 +347,9 @@ class Leader:
     def _join(self, link: Link, hello: Hello) -> Node | None:
         free = (index for index in range(1, self.num_nodes) if index not in self.nodes)
         index = hello.index if hello.index is not None else next(free, -1)
+        before = self.nodes.get(index)
+        if before is not None and before.hello.token == hello.token:
+            self._lose(before)  # it has noticed before us that its link was gone
         node = Node(index, link, hello)
         why = self._why_not(node)
         if why is not None:

@@ -10,7 +10,7 @@ import re
 import secrets
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -68,9 +68,9 @@ def meeting_file(run: RunDir) -> Path:
     return run.root / "nodes.json"
 
 
-def new_secret(environ: Mapping[str, str] = os.environ) -> str:
-    """Return the secret that was given for this run, or a fresh one."""
-    given = environ.get(SECRET_NAME, "")
+def new_secret(environ: MutableMapping[str, str] = os.environ) -> str:
+    """Return the secret that was given for this run, which ranks are not to inherit, or a fresh one."""
+    given = environ.pop(SECRET_NAME, "")
     if given and len(given) < _LEAST_SECRET:
         raise UsageError("nodes/short-secret", name=SECRET_NAME, least=_LEAST_SECRET)
     return given or secrets.token_hex(32)
