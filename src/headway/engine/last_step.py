@@ -27,7 +27,7 @@ from headway.engine.progress import read_progress
 from headway.engine.rank_state import Run
 from headway.engine.snapshot import fixed_facts, kept_pieces, rng_pieces, standing, take_up
 from headway.errors import CheckpointError
-from headway.machine import free_memory_bytes
+from headway.machine import free_address_bytes, free_memory_bytes
 from headway.units import size
 
 SHARE: Final = 0.05
@@ -102,14 +102,20 @@ class LastStep:
         region, copying, slot = self._region, self._copying, self._region.slot
         region.open()
         if run.ranks.device.type != "cuda":
-            with torch.no_grad():
-                torch._foreach_copy_(copying.targets[slot], copying.sources)
+            if copying.sources:  # of a tiny model one of many ranks may own nothing but its generators
+                with torch.no_grad():
+                    torch._foreach_copy_(copying.targets[slot], copying.sources)
         else:
             copy_all(copying.sources, copying.targets[slot])
         copy_all([piece.tensor for piece in rng_pieces(run)], copying.rng_targets[slot])
         # Nothing is to be missing of a step that will not be taken again.
         run.metrics.flush()
-        region.seal(run.progress.step, self._small(run, is_saved=is_saved))
+        try:
+            region.seal(run.progress.step, self._small(run, is_saved=is_saved))
+        except CheckpointError as err:  # its small state is too large: the run has its checkpoints
+            run.last_step = None
+            run.reporter.event({"kind": "warning", "code": err.code, "facts": dict(err.facts)})
+            return
         self._kept_step, self._since = run.progress.step, 0
         self._cost_s.append(clock() - began)
         self._num += 1
@@ -170,7 +176,14 @@ def _open(run: Run, file: int, attempt: int, search: Search) -> LastStep | None:
     num_bytes, ranks = end_of(spans), run.ranks
     if search.held is None and not _has_room(run, num_bytes):
         return None
-    region = Region(file, rank=ranks.rank, attempt=attempt, boxes=boxes, spans=spans, num_bytes=num_bytes)
+    region = None
+    try:
+        region = Region(file, rank=ranks.rank, attempt=attempt, boxes=boxes, spans=spans, num_bytes=num_bytes)
+    except OSError as err:  # there is no room for it in the addresses of this process
+        facts = {"why": err.strerror or str(err)}
+        run.reporter.event({"kind": "warning", "code": "launch/no-memory-file", "facts": facts})
+    if any(vote for (vote,) in ranks.gather([int(region is None)])) or region is None:
+        return None
     buffers = [torch.frombuffer(region.data(slot), dtype=torch.uint8) for slot in range(SLOTS)]
     if ranks.device.type == "cuda":
         for buffer in buffers:
@@ -192,12 +205,14 @@ def _pin(run: Run, buffer: torch.Tensor) -> None:
 
 def _has_room(run: Run, own_bytes: int) -> bool:
     """Say, the same on every rank, whether the copies leave the machine enough memory."""
-    need = total_bytes(row[0] for row in run.ranks.gather([own_bytes]))
-    free = run.ranks.gather([free_memory_bytes()])[0][0]
-    if need <= _ROOM * free:
+    rows = run.ranks.gather([own_bytes, free_memory_bytes(), free_address_bytes()])
+    # All of them share the machine's memory; addresses (`ulimit -v`) each has of its own.
+    sides = [(total_bytes(row[0] for row in rows), rows[0][1]), *[(total_bytes(row[:1]), row[2]) for row in rows]]
+    tight = [(need, free) for need, free in sides if need > _ROOM * free]
+    if not tight:
         return True
     if run.ranks.rank == 0:
-        facts = {"need": size(need), "free": size(free)}
+        facts = {"need": size(tight[0][0]), "free": size(tight[0][1])}
         run.reporter.event({"kind": "warning", "code": "engine/memory-no-room", "facts": facts})
     return False
 

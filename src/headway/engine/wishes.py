@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import os
 import signal
 import time
 from collections.abc import Callable
@@ -34,5 +35,6 @@ def listen_for_save() -> Callable[[], float]:
 def listen_for_stacks(folder: Path) -> None:
     """Write the stacks of all threads to `stacks` when the supervisor asks: it finds out by them which rank hangs."""
     folder.mkdir(parents=True, exist_ok=True)
-    # Kept open to the end: faulthandler writes to the number of the file.
-    faulthandler.register(STACKS_SIGNAL, file=(folder / "stacks").open("wb"), all_threads=True)
+    # A number, for faulthandler writes to it to the end: a file object that nobody holds would be closed under it.
+    file = os.open(folder / "stacks", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+    faulthandler.register(STACKS_SIGNAL, file=file, all_threads=True)

@@ -34,10 +34,11 @@ class OwnEngine:
 
     def __init__(self, run: RunDir, job: Job, history: History) -> None:
         self._run, self._job, self._history = run, job, history
-        # Short: our own ranks never stop themselves, and little is lost where one is restarted.
-        self._stopped = StoppedWatch(replace(job, hang_s=min(_STOPPED_S, job.hang_s)))
-        self._hangs, self._stall = OwnHangWatch(run, job.hang_s), StallWatch()
         self._memory = self._make_memory()
+        # Short: our own ranks never stop themselves, and little is lost where one is restarted from memory.
+        stopped_s = min(_STOPPED_S, job.hang_s) if self._memory is not None else job.hang_s
+        self._stopped = StoppedWatch(replace(job, hang_s=stopped_s))
+        self._hangs, self._stall = OwnHangWatch(run, job.hang_s), StallWatch()
 
     def begin(self, attempt: int) -> None:
         """Rank 0 is handed a listening socket; heartbeats carry the number of their attempt."""

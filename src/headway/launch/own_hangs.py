@@ -19,6 +19,7 @@ from headway.diagnosis import Hang, RankView, judge_hang
 from headway.launch.attempt import Attempt
 from headway.launch.foreign.hangs import own_place, process_state, processor_s, read_stack
 from headway.launch.hook import ask_process_for_stacks
+from headway.process import descendants
 from headway.telemetry import Beat, RunDir
 
 _LEAST_S: Final = 3.0
@@ -49,6 +50,7 @@ class OwnHangWatch:
         self._asked_at: float | None = None
         self._told_ns = 0
         self._looked = 0.0
+        self._asleep = (0, 0.0)
 
     def look(self, attempt: Attempt, beats: list[Beat | None]) -> Hang | None:
         """Return a hang when there is a new one."""
@@ -58,22 +60,27 @@ class OwnHangWatch:
         if attempt.number != self._number:
             self._begin(attempt.number)
         # A supervisor that was stopped or starved itself has seen nothing; its own silence is nobody's hang.
-        is_awake, self._looked = now - self._looked < 4 * _LOOK_S, now
+        gap_s, self._looked = now - self._looked, now
+        is_awake = gap_s < 4 * _LOOK_S
         self._next_look = now + _LOOK_S
         living = {rank.rank: rank.pid for rank in attempt.ranks if rank.status is None and rank.seen_t is None}
         known = {beat_rank: beat for beat_rank, beat in enumerate(beats) if beat is not None and beat_rank in living}
-        if len(known) < len(attempt.ranks) or not is_awake:
+        if len(known) < len(attempt.ranks):
             self._asked_at = None
             return None
         moved_ns = self._see(known)
-        quiet_s = (time.monotonic_ns() - moved_ns) / 1e9
+        quiet_s = self._quiet_s(moved_ns, 0.0 if is_awake else gap_s)
+        if not is_awake:
+            self._asked_at = None
+            return None
         limit_s = self._limit_s()
         # Those that a signal has stopped are told of sooner, by `StoppedWatch`.
         is_stopped = any((process_state(pid) or "Z") in "Tt" for pid in living.values()) if quiet_s > _LOOK_S else False
         in_step = not is_stopped and all(beat.phase in _STEP_PHASES for beat in known.values())
         if limit_s is None or not in_step or moved_ns <= self._told_ns or quiet_s < limit_s:
             self._asked_at = None
-            self._cpu = {rank: (now, processor_s(pid) or 0.0) for rank, pid in living.items()}
+            if quiet_s > self._least_s / 2:  # only a silence is worth the price of looking
+                self._cpu = {rank: (now, _spent_s(pid)) for rank, pid in living.items()}
             return None
         return self._judge(living, known, quiet_s, limit_s, now)
 
@@ -91,6 +98,12 @@ class OwnHangWatch:
                 self._step_s.append((moved - before_moved) / 1e9 / (step - before_step))
             self._last = step, moved
         return moved
+
+    def _quiet_s(self, moved_ns: int, asleep_s: float) -> float:
+        """Return the length of a silence, without the time in which the supervisor (and who knows who else) slept."""
+        before_ns, slept_s = self._asleep
+        self._asleep = moved_ns, asleep_s + (slept_s if moved_ns == before_ns else 0.0)
+        return max(0.0, (time.monotonic_ns() - moved_ns) / 1e9 - self._asleep[1])
 
     def _limit_s(self) -> float | None:
         """Return the length of a silence that is looked into; None: the pace is not known yet."""
@@ -119,7 +132,9 @@ class OwnHangWatch:
         state = process_state(pid) or "Z"
         stack = read_stack(self._run, rank)
         since, spent = self._cpu.get(rank, (now, 0.0))
-        share = ((processor_s(pid) or spent) - spent) / (now - since) if now > since else None
+        share = (_spent_s(pid) - spent) / (now - since) if now > since else None
+        if any(process_state(one) == "R" for one in descendants(pid)):
+            share = max(1.0, share or 0.0)  # on a crowded machine it gets next to nothing of what it wants
         is_waiting = bool(stack) and any(part in stack[0] for part in _WAITS)
         view = RankView(
             rank=rank,
@@ -136,3 +151,8 @@ class OwnHangWatch:
         )
         # Waiting in the sums may spin; only of the odd one the processor time means anything.
         return replace(view, cpu_share=None) if is_waiting else view
+
+
+def _spent_s(pid: int) -> float:
+    """Return the processor time of a rank and of what it has started: a compiler works in processes of its own."""
+    return sum(processor_s(one) or 0.0 for one in (pid, *descendants(pid)))

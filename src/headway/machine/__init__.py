@@ -9,7 +9,7 @@ from headway.machine.data import judge_data
 from headway.machine.devices import apply_visible, count_visible, describe_holders, is_free, pick_devices
 from headway.machine.first_batch import judge_batch, try_batch
 from headway.machine.from_text import gpus_of, report_from
-from headway.machine.host import free_memory_bytes
+from headway.machine.host import free_address_bytes, free_memory_bytes
 from headway.machine.inspect import inspect_for_line, inspect_machine
 from headway.machine.judge import judge_machine
 from headway.machine.mindspore import (
@@ -66,6 +66,7 @@ __all__ = [
     "find_cpu",
     "find_machine",
     "find_model",
+    "free_address_bytes",
     "free_memory_bytes",
     "gemm_sources",
     "gpu_models",

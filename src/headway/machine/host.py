@@ -7,10 +7,13 @@ import platform
 import resource
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import psutil
 
 from headway.machine.cgroup import GroupLimits, read_group_limits
+
+_NO_LIMIT: Final = 1 << 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +76,14 @@ def read_memory(limits: GroupLimits) -> tuple[int, int]:
 def free_memory_bytes() -> int:
     """Return the memory that this process may still take."""
     return read_memory(read_group_limits())[1]
+
+
+def free_address_bytes() -> int:
+    """Return the addresses that this process may still take (`ulimit -v`); without a limit far more than any memory."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return _NO_LIMIT
+    return max(0, limit - int(psutil.Process().memory_info().vms))
 
 
 def read_swap() -> int | None:

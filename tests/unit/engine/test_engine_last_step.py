@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import mmap
 import os
 
 import pytest
@@ -16,6 +18,7 @@ from headway.telemetry import RunDir, read_metrics
 
 WORDS = ("train.steps=12", "save.every=5", "eval.every=4", "task.norm=true", "ema.decay=0.9", "batch.accumulation=2")
 WORDS += ("save.in_memory=1",)
+MAP = mmap.mmap
 
 
 @pytest.fixture
@@ -118,3 +121,33 @@ def test_copies_that_cost_much_are_taken_less_often(tmp_path, memory):
         wanted.append(keeper.is_due(step, is_wanted=keeper.is_wanted()))
         keeper._since = 0 if wanted[-1] else keeper._since
     assert [step for step, is_kept in enumerate(wanted, 1) if is_kept] == [10, 20]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "code"),
+    [
+        ("headway.checkpoint.in_memory._META_BYTES", 100, "checkpoint/memory-small-state"),
+        ("headway.engine.last_step.free_address_bytes", lambda: 10_000, "engine/memory-no-room"),
+        ("mmap.mmap", lambda file, *args, **more: refuse_mapping(file, *args, **more), "launch/no-memory-file"),
+    ],
+)
+def test_a_run_whose_copies_have_no_room_trains_without_them(tmp_path, memory, name, value, code, monkeypatch):
+    monkeypatch.setattr(name, value)
+    run = open_run(tmp_path / "run", memory, 1)
+    take(run, 2)
+    assert run.last_step is None
+    assert [one["code"] for one in reports(tmp_path / "run", "warning")] == [code]
+
+
+def refuse_mapping(file, size, *args, **more):
+    """Map as `ulimit -v` lets a process: a page of a heartbeat, not a copy of a state."""
+    if size > 1 << 20:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+    return MAP(file, size, *args, **more)
+
+
+def test_a_rank_that_owns_no_tensor_keeps_its_generators(tmp_path, memory, monkeypatch):
+    monkeypatch.setattr("headway.engine.last_step.kept_pieces", lambda run: [])
+    run = open_run(tmp_path / "run", memory, 1)
+    take(run, 1)
+    assert run.last_step.has(1)

@@ -25,6 +25,7 @@ _STARTING_S: Final = 120.0
 _STACKS_S: Final = 0.5
 """Between asking for stacks and reading them."""
 _LOOK_S: Final = 0.5
+_ASLEEP_S: Final = 2.0
 _IDLE_TIMES: Final = 6
 _WORK_TIMES: Final = 60
 """Of the shortest silence: how long a rank outside of collectives may keep the others waiting before anything is ended,
@@ -222,7 +223,7 @@ class StoppedWatch:
 
     def __init__(self, job: Job) -> None:
         self._limit_s = max(job.hang_s - 2 * _LOOK_S - _STACKS_S, _LOOK_S)
-        self._next_look = 0.0
+        self._next_look = self._looked = 0.0
         self._since: dict[int, float] = {}
         self._told: set[int] = set()
 
@@ -231,7 +232,9 @@ class StoppedWatch:
         now = time.monotonic()
         if now < self._next_look or not attempt.is_whole or attempt.killed_at is not None:
             return None
-        self._next_look = now + _LOOK_S
+        if now - self._looked > _ASLEEP_S:  # a batch system pauses us and the ranks, and wakes us first
+            self._since = {}
+        self._looked, self._next_look = now, now + _LOOK_S
         here = attempt.here()
         states = {rank.pid: "0" if rank.status is not None else process_state(rank.pid) or "Z" for rank in here}
         stopped = {pid for pid, state in states.items() if state in ("T", "t")}
