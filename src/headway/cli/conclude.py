@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from headway.cli.bilingual import argument, command, echo_json
+from headway.diagnosis import CAPSULE_NAME, write_capsule
 from headway.errors import UsageError
 from headway.launch import read_job
 from headway.start.learn import learn_from
@@ -25,6 +26,8 @@ def conclude(root: Path) -> None:
     facts = gather(run)
     write_facts(facts, run.report)
     gains = [one for one in find_gains(facts) if math.isfinite(one.share)]
+    if facts.state.state == "failed":
+        _keep_black_box(run)
     told = [{"baseline": one.name, "value": one.baseline.value, "share": one.share} for one in gains]
     echo_json({"schema": "conclude/1", "gains": told})
     try:
@@ -42,3 +45,11 @@ def _collect_written(run: RunDir) -> None:
         return
     with contextlib.suppress(OSError):
         collect_left(run, Path(cwd), run_state(run).started or math.inf)
+
+
+def _keep_black_box(run: RunDir) -> None:
+    """Write it beside the report; a disk that is full has cost enough already."""
+    try:
+        write_capsule(run, run.root / CAPSULE_NAME)
+    except OSError as err:
+        click.echo(f"{run.root / CAPSULE_NAME}: {err.strerror or err}", err=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import shlex
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -20,8 +21,12 @@ from headway.diagnosis import (
     diagnose_folder,
     diagnose_log,
     diagnose_run,
+    is_capsule,
     load_rules,
+    open_capsule,
+    unpack_capsule,
     user_rules_folder,
+    write_capsule,
 )
 from headway.errors import UsageError
 from headway.launch import diagnosis_text
@@ -41,14 +46,27 @@ _FAILED: Final = 5
 @option("--apply", "is_applied", is_flag=True, help="cli/option-apply")
 @option("--yes", "is_sure", is_flag=True, help="cli/option-apply-yes")
 @option("--rules", type=click.Path(path_type=Path, file_okay=False, exists=True), help="cli/option-rules")
+@option("--capsule", type=click.Path(path_type=Path, dir_okay=False), help="diagnose/option-capsule")
+@option("--unpack", type=click.Path(path_type=Path, file_okay=False), help="diagnose/option-unpack")
 @SHOWN_RUNS
 @SHOWN_JSON
-def diagnose(what: str | None, is_applied: bool, is_sure: bool, rules: Path | None, out: Path, as_json: bool) -> int:
+def diagnose(
+    what: str | None,
+    is_applied: bool,
+    is_sure: bool,
+    rules: Path | None,
+    capsule: Path | None,
+    unpack: Path | None,
+    out: Path,
+    as_json: bool,
+) -> int:
     """See the message `cli/diagnose-help`."""
     book = load_rules(user_rules_folder(), *([rules] if rules else []))
     run = None
     if what == "-":
         found = diagnose_log(sys.stdin.buffer, book)
+    elif what is not None and is_capsule(Path(what)):
+        found = _diagnose_capsule(Path(what), unpack, book)
     elif what is not None and Path(what).is_file():
         found = diagnose_file(Path(what), book)
     elif what is not None and Path(what).is_dir() and not is_run(Path(what)):
@@ -56,6 +74,8 @@ def diagnose(what: str | None, is_applied: bool, is_sure: bool, rules: Path | No
     else:
         run = find_run(what, out)
         found = diagnose_run(run, book)
+        if capsule is not None:
+            click.echo(say("diagnose/capsule-written", path=write_capsule(run, capsule)), err=True)
     if as_json:
         echo_json(_record(what, found, book), indent=2)
     else:
@@ -63,6 +83,17 @@ def diagnose(what: str | None, is_applied: bool, is_sure: bool, rules: Path | No
     if is_applied:
         _apply(run, found.cause, is_sure=is_sure)
     return 0 if found.cause is None else _FAILED
+
+
+def _diagnose_capsule(file: Path, unpack: Path | None, book: Rulebook) -> LogDiagnosis:
+    """Diagnose a black box; unpacked, every other screen shows it too."""
+    if unpack is None:
+        with open_capsule(file) as run:
+            return diagnose_run(run, book)
+    run = unpack_capsule(file, unpack)
+    command = f"headway report {run.name} --runs {shlex.quote(str(unpack))}"
+    click.echo(say("diagnose/capsule-unpacked", path=run.root, command=command), err=True)
+    return diagnose_run(run, book)
 
 
 def _words(cause: Diagnosis, book: Rulebook, lang: Language | None = None) -> str:

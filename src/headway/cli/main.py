@@ -40,6 +40,7 @@ _COMMANDS = {
     "note": ("headway.cli.note", "board/note-line"),
     "compare": ("headway.cli.compare", "cli/line-compare"),
     "diagnose": ("headway.cli.diagnose", "cli/line-diagnose"),
+    "replay": ("headway.cli.replay", "replay/line"),
     "explain": ("headway.cli.explain", "cli/line-explain"),
     "report": ("headway.cli.report", "cli/line-report"),
     "export": ("headway.cli.export", "cli/line-export"),

@@ -216,6 +216,29 @@ class LaunchConfig(Section):
     the run."""
 
 
+class WatchConfig(Section):
+    """From when on something that is found while a run trains is reported; the defaults are the guides' targets."""
+
+    data_wait: Share = 0.1
+    """Share of a step that a rank may wait for its data."""
+    straggler: Positive = 0.25
+    """How much longer than the others one rank may work on a step."""
+    plan_off: Positive = 0.5
+    """How much longer than planned a step may take, and how much more memory it may hold."""
+    save_share: Share = 0.3
+    """Share of the time that saving may take from training."""
+    gpu_busy: Share = 0.9
+    """GPU utilisation to reach."""
+    memory_least: Share = 0.7
+    """Share of GPU memory to use at least, where the GPU is not busy."""
+    memory_most: Share = 0.8
+    """Share of GPU memory to use at most, unless the plan foresaw more."""
+    temp_c: Positive = 80
+    """Temperature of a GPU to stay below, in degrees Celsius."""
+    quiet_s: Positive = 10
+    """Shortest wait of ranks for one of them that is reported, in seconds."""
+
+
 class EnvConfig(Section):
     """The interpreter of the ranks."""
 
@@ -314,5 +337,7 @@ class RunConfig(Section):
     """Messages to chat, e-mail or a webhook."""
     track: TrackConfig = Field(default_factory=TrackConfig)
     """Experiment trackers."""
+    watch: WatchConfig = Field(default_factory=WatchConfig)
+    """When something found during training is reported."""
     env: EnvConfig = Field(default_factory=EnvConfig)
     """Interpreter of the ranks."""

@@ -13,19 +13,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from headway.home import user_folder
+
 TRUST_VARIABLE: Final = "HEADWAY_TRUST"
 """Paths that are trusted as well, separated by colons: for machines whose home cannot be written."""
 _NAME: Final = "trusted"
 _MOST_BYTES: Final = 1 << 20
 _SYSTEM: Final = ("/usr", "/bin", "/opt/conda")
-
-
-def user_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """Return the user's own folder of ours."""
-    environ = os.environ if environ is None else environ
-    given = environ.get("XDG_CONFIG_HOME", "")
-    base = Path(given) if os.path.isabs(given) else Path(os.path.expanduser("~")) / ".config"
-    return base / "headway"
 
 
 def trust_file(environ: Mapping[str, str] | None = None) -> Path:

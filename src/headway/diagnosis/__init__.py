@@ -6,6 +6,8 @@ In: a picture of all ranks that stand still. Out: a `Hang` that names the odd on
 The words by which a fault is known are data: one file per finding in `rules/`, and in the user's own folder.
 """
 
+from headway.diagnosis.capsule import NAME as CAPSULE_NAME
+from headway.diagnosis.capsule import is_capsule, open_capsule, unpack_capsule, write_capsule
 from headway.diagnosis.find_cause import LogDiagnosis, diagnose_log
 from headway.diagnosis.hang import Hang, RankView, judge_hang
 from headway.diagnosis.log_folder import diagnose_file, diagnose_folder
@@ -16,6 +18,7 @@ from headway.diagnosis.rulebook import Fix, Rule, Rulebook, load_rules, user_rul
 from headway.diagnosis.run_cause import diagnose_run
 
 __all__ = [
+    "CAPSULE_NAME",
     "Consequence",
     "Diagnosis",
     "Evidence",
@@ -33,8 +36,12 @@ __all__ = [
     "diagnose_log",
     "diagnose_run",
     "find_last_words",
+    "is_capsule",
     "judge_hang",
     "load_rules",
+    "open_capsule",
     "settle_illegal",
+    "unpack_capsule",
     "user_rules_folder",
+    "write_capsule",
 ]

@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from headway.config.trust import user_folder
 from headway.errors import ConfigError
+from headway.home import user_folder
 from headway.messages import Language, language
 from headway.messages.diagnose import RULES_FOLDER
 

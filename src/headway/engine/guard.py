@@ -88,7 +88,7 @@ def _search_sharded(run: Run, taken: Sequence[Loaded]) -> list[int]:
     bad: list[int] = []
     first: int | None = None
     for turn, part in enumerate(taken):
-        loss, norm = _pass(run, part)
+        loss, norm = run_pass(run, part)
         bad += [] if math.isfinite(loss) else part.ids.tolist()
         if first is None and not math.isfinite(norm):
             first = turn
@@ -97,7 +97,7 @@ def _search_sharded(run: Run, taken: Sequence[Loaded]) -> list[int]:
     mine = taken[first]
     for rank, rows in enumerate(zip(_gather(run, mine.ids), _gather(run, mine.epochs), strict=True)):
         ids, epochs = (row[: len(mine.ids)].numpy() for row in rows)
-        _, norm = _pass(run, Loaded(run.data.batch(ids, epochs), ids, epochs))
+        _, norm = run_pass(run, Loaded(run.data.batch(ids, epochs), ids, epochs))
         if rank == run.ranks.rank and not math.isfinite(norm):
             bad = mine.ids.tolist()
     return bad
@@ -123,7 +123,7 @@ def _bad_samples(run: Run, part: Loaded) -> list[int]:
     ]
     run.put_buffers_back()
     try:
-        with _one_by_one(run):
+        with one_by_one(run):
             bad = [int(one.ids[0]) for one in single if not _is_finite(run, one)]
     except Exception:  # border: a model that takes no single sample must not end a run that could go on
         bad = []
@@ -131,7 +131,7 @@ def _bad_samples(run: Run, part: Loaded) -> list[int]:
 
 
 @contextmanager
-def _one_by_one(run: Run) -> Iterator[None]:
+def one_by_one(run: Run) -> Iterator[None]:
     """Put the model into evaluation mode: statistics over a batch of one are none, and batch norm refuses them."""
     run.model.eval()
     for module in run.model.modules():
@@ -144,10 +144,10 @@ def _one_by_one(run: Run) -> Iterator[None]:
 
 
 def _is_finite(run: Run, part: Loaded) -> bool:
-    return all(map(math.isfinite, _pass(run, part)))
+    return all(map(math.isfinite, run_pass(run, part)))
 
 
-def _pass(run: Run, part: Loaded) -> tuple[float, float]:
+def run_pass(run: Run, part: Loaded) -> tuple[float, float]:
     """Run one forward and backward; return the loss and the sum of every gradient's size.
 
     Replicas look at their own gradients. Shards are summed over the ranks: FSDP2 keeps what it has not summed yet out

@@ -107,14 +107,15 @@ def resume(run: Run) -> list[tuple[Path, str]]:
         refuse_lost(found, run.checkpoints, read_events(run.events))
     path = _name_from_rank_0(run, found.path if found else None)
     if path is not None:
-        _load(run, path)
+        load_checkpoint(run, path)
     skipped = found.skipped if found else ()
     run.saver.distrust(skipped)
     run.metrics.go_back(run.progress.step)
     return [(bad, why.text()) for bad, why in skipped]
 
 
-def _load(run: Run, path: Path) -> None:
+def load_checkpoint(run: Run, path: Path) -> None:
+    """Bring a run to where a checkpoint stands."""
     patience = Patience()
     manifest = patience.read(lambda: read_manifest(path))
     take_up(run, manifest, lambda pieces: patience.read(lambda: restore(path, manifest, pieces, partial=True)))

@@ -31,7 +31,7 @@ class DeviceSampler:
                 sys.executable,
                 "-P",
                 "-m",
-                "headway.telemetry.sampler",
+                "headway.diagnosis.live",
                 str(os.getpid()),
                 str(run.root.absolute()),
                 *wanted,

@@ -21,6 +21,12 @@ TEXTS: dict[str, Text] = {
         en_hint="type: nvidia-smi -q -d POWER,PERFORMANCE -i {gpu}",
         zh_hint="运行：nvidia-smi -q -d POWER,PERFORMANCE -i {gpu}",
     ),
+    "devices/gpu-power-cap": Text(
+        en="GPU {gpu} is held back by its power limit ({cap}): its clock is {percent}% below the highest",
+        zh="GPU {gpu} 受功耗上限（{cap}）限制：频率比最高值低 {percent}%",
+        en_hint="see which limit is allowed:\n  nvidia-smi -q -d POWER -i {gpu}",
+        zh_hint="查看允许的功耗上限：\n  nvidia-smi -q -d POWER -i {gpu}",
+    ),
     "devices/ecc": Text(
         en="GPU {gpu} reports {num} uncorrectable memory errors since the run started; results may be wrong",
         zh="GPU {gpu} 自训练开始以来报告了 {num} 个不可纠正的显存错误；结果可能有误",

@@ -47,6 +47,22 @@ def _words(data: dict[str, Any]) -> tuple[str, str]:
 
 
 _OWN: Final[dict[str, Text]] = {
+    "diagnose/option-capsule": Text(
+        en="also write the black box of a run: one file with its last minutes, without secrets, to send to others",
+        zh="同时写出该训练任务的黑匣子：一个文件，包含最后几分钟的全部记录，不含密钥，可发给他人",
+    ),
+    "diagnose/option-unpack": Text(
+        en="unpack a black box into this folder as a run, for report, watch, board and runs",
+        zh="把黑匣子作为一次训练解包到该目录，供 report、watch、board、runs 查看",
+    ),
+    "diagnose/capsule-written": Text(en="black box: {path}", zh="黑匣子：{path}"),
+    "diagnose/capsule-unpacked": Text(
+        en="unpacked to {path}; see it with: {command}", zh="已解包到 {path}；查看：{command}"
+    ),
+    "diagnose/capsule-refused": Text(
+        en="{path} is not an intact black box of Headway: {why}; nothing of it was read",
+        zh="{path} 不是完好的 Headway 黑匣子：{why}；其中内容均未读取",
+    ),
     "diagnose/device-out-of-memory": Text(
         en="the GPU ran out of memory: {text:said}",
         zh="GPU 显存不足：{text:said}",

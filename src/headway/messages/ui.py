@@ -22,6 +22,7 @@ TEXTS: dict[str, Text] = {
     "ui/phase-stopping": Text(en="stopping", zh="停止中"),
     "ui/phase-ended": Text(en="ended", zh="已结束"),
     "ui/phase-unknown": Text(en="unknown", zh="未知"),
+    "ui/state-findings": Text(en="findings: {num}", zh="问题 {num} 个"),
     "ui/state-running": Text(en="running", zh="训练中"),
     "ui/state-done": Text(en="done", zh="已完成"),
     "ui/state-stopped": Text(en="stopped", zh="已停止"),

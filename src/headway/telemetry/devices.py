@@ -28,15 +28,15 @@ GPU_KEYS: Final = (
 )
 """Keys of one GPU of a reading after `i`, its number in the driver's own count."""
 HOST_KEYS: Final = ("cpu", "mem", "swap", "disk_free", "net_rx", "net_tx", "stall_cpu", "stall_mem", "stall_io")
-JOB_KEYS: Final = ("cpu", "mem", "num", "read", "write")
-RANK_KEYS: Final = ("cpu", "mem", "num")
+JOB_KEYS: Final = ("cpu", "mem", "own", "num", "read", "write")
+RANK_KEYS: Final = ("cpu", "mem", "own", "num")
 
 _MOST_LINES: Final = 2400
 _KEPT_OLD: Final = 1000
 """Lines that everything older than `_FRESH_S` is merged into."""
 _FRESH_S: Final = 600.0
 _MOST_BYTES: Final = 4 << 20
-_HIGHEST: Final = frozenset({"temp", "mem", "ecc", "num", "swap", "xid"})
+_HIGHEST: Final = frozenset({"temp", "mem", "own", "ecc", "num", "swap", "xid"})
 _LOWEST: Final = frozenset({"disk_free"})
 _log: Final = logging.getLogger(__name__)
 

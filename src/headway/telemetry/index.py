@@ -54,6 +54,7 @@ class RunRow:
     ended: float | None
     checkpoint_bytes: int
     num_checkpoints: int
+    num_findings: int = 0
 
 
 def list_rows(out: Path) -> list[RunRow]:
@@ -112,6 +113,7 @@ def _make_row(state: RunState) -> RunRow:
         started=state.started,
         ended=state.ended,
         checkpoint_bytes=sum(saved.num_bytes for saved in kept),
+        num_findings=state.findings,
         num_checkpoints=len(kept),
     )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +25,8 @@ class _Used:
     cpu_s: float
     rss_bytes: int
     io_bytes: tuple[int, int]
+    own_bytes: int
+    """Of `rss_bytes` what no file or shared memory stands behind."""
 
 
 @dataclass(slots=True)
@@ -72,6 +74,11 @@ class HostSampler:
         self._at = now
         return self._host(spent_s)
 
+    @property
+    def pids(self) -> Collection[int]:
+        """Every process of the run at the last reading."""
+        return self._used.keys()
+
     def _trees(self, ranks: Sequence[int]) -> dict[int, int]:
         """Return every process of the run, ourselves apart, and the rank's pid that it belongs to, 0 for none."""
         found: dict[int, int] = {self.root_pid: 0}
@@ -106,16 +113,22 @@ class HostSampler:
             counts[name] = int(value) if value.strip().isdigit() else 0
         cpu_s = (int(fields[11]) + int(fields[12])) / _TICK_HZ
         io = (counts.get("read_bytes", 0), counts.get("write_bytes", 0))
-        return _Used(cpu_s, int(fields[21]) * _PAGE_BYTES, io)
+        pages = self._text(f"{pid}/statm").split()
+        own = int(pages[1]) - int(pages[2]) if len(pages) > 2 else 0
+        return _Used(cpu_s, int(fields[21]) * _PAGE_BYTES, io, own * _PAGE_BYTES)
 
     def _sum(
         self, pids: Sequence[int], used: dict[int, _Used], spent_s: float | None, *, with_io: bool = False
     ) -> dict[str, Any]:
-        found: dict[str, Any] = {"mem": sum(used[pid].rss_bytes for pid in pids), "num": len(pids)}
+        found: dict[str, Any] = {
+            "mem": sum(used[pid].rss_bytes for pid in pids),
+            "own": sum(used[pid].own_bytes for pid in pids),
+            "num": len(pids),
+        }
         if spent_s is None:
             return found
         # A process that was not there before has used all it has used since then.
-        before = {pid: self._used.get(pid) or _Used(0.0, 0, (0, 0)) for pid in pids}
+        before = {pid: self._used.get(pid) or _Used(0.0, 0, (0, 0), 0) for pid in pids}
         cpu_s = sum(max(0.0, used[pid].cpu_s - before[pid].cpu_s) for pid in pids)
         found["cpu"] = round(cpu_s / spent_s, 3)
         for at, name in enumerate(("read", "write") if with_io else ()):

@@ -3,8 +3,7 @@
 A process of its own, for a driver may hang in the kernel and take with it whoever asked. It reads who the ranks are
 from its standard input, one JSON object per attempt, ends when that is closed or its parent dies, and says on its
 standard output what it finds. Readings are as far apart as they must be for it to use at most 0.4 % of a core.
-
-`python -m headway.telemetry.sampler PARENT RUN_DIR [GPU,…]`
+What is wrong is for a `Judge` to say; `headway.diagnosis.live` starts it with one that looks at everything.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from headway.process import die_with_parent, name_process
 from headway.telemetry.device_findings import DeviceFindings
@@ -37,18 +36,49 @@ _FIRST_READINGS: Final = 20
 _COST_SHARE: Final = 0.004
 
 
+class Judge(Protocol):
+    """Answers one question: what is wrong now?"""
+
+    def take(self, reading: dict[str, Any], pids: Collection[int]) -> list[dict[str, Any]]:
+        """Return the events that follow from a reading; `pids` are all processes of the run."""
+        ...
+
+    def close(self) -> list[dict[str, Any]]:
+        """Return the events of the end of the run."""
+        ...
+
+
+MakeJudge = Callable[[RunDir, dict[str, Any]], Judge]
+"""Makes it for a run, from what does not change about the machine."""
+
+
+class _DevicesAlone:
+    """Looks at the devices and at nothing else."""
+
+    def __init__(self, about: dict[str, Any]) -> None:
+        self._findings = DeviceFindings(about)
+
+    def take(self, reading: dict[str, Any], pids: Collection[int]) -> list[dict[str, Any]]:
+        """Return the events that follow from a reading."""
+        return self._findings.take(reading)
+
+    def close(self) -> list[dict[str, Any]]:
+        """Return the events of the end of the run."""
+        return self._findings.close()
+
+
 class Sampler:
     """Takes one reading after the other."""
 
-    def __init__(self, run: RunDir, parent: int, source: GpuSource | None) -> None:
+    def __init__(self, run: RunDir, parent: int, source: GpuSource | None, make_judge: MakeJudge | None = None) -> None:
         self._host = HostSampler(parent, run.root)
         self._gpus = GpuReader(source) if source is not None else None
         self._log = DeviceLog(run.devices)
         about = {**self._host.about(), "interval_s": INTERVAL_S, "gpus": source.about() if source is not None else []}
         self._log.about(about)
-        self._findings = DeviceFindings(about)
         folder = words(section(read_record(run.job).get("foreign")).get("cwd"))
         self._event_files = EventFileWatch(run, parent, folder) if folder else None
+        self._judge: Judge = make_judge(run, about) if make_judge is not None else _DevicesAlone(about)
         self._num = 0
 
     def read(self, ranks: Sequence[int]) -> list[dict[str, Any]]:
@@ -62,17 +92,18 @@ class Sampler:
         self._num += 1
         if self._event_files is not None:
             self._event_files.look(now)
-        return self._findings.take(reading)
+        return self._judge.take(reading, self._host.pids)
 
     def wait_s(self, cost_s: float) -> float:
         """Return how long to wait after a reading that took so much processor time."""
         return max(_FIRST_S if self._num < _FIRST_READINGS else INTERVAL_S, cost_s / _COST_SHARE)
 
-    def close(self) -> None:
-        """Let go of the file."""
+    def close(self) -> list[dict[str, Any]]:
+        """Let go of the file; return the events of the end."""
         self._log.close()
         if self._event_files is not None:
             self._event_files.close()
+        return self._judge.close()
 
 
 def serve(sampler: Sampler, orders: int, answers: int) -> None:
@@ -105,7 +136,7 @@ def _cpu_s() -> float:
     return sum(one.ru_utime + one.ru_stime for one in spent)
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Sequence[str], make_judge: MakeJudge | None = None) -> int:
     """Serve one supervisor."""
     parent, place, *wanted = argv
     die_with_parent(int(parent))
@@ -113,12 +144,7 @@ def main(argv: Sequence[str]) -> int:
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(signum, signal.SIG_IGN)  # the supervisor says when it is over
     gpus = None if not wanted else [name for name in wanted[0].split(",") if name]
-    sampler = Sampler(RunDir(Path(place)), int(parent), find_source(gpus))
+    sampler = Sampler(RunDir(Path(place)), int(parent), find_source(gpus), make_judge)
     serve(sampler, sys.stdin.fileno(), sys.stdout.fileno())
-    sampler.close()
-    sys.stdout.flush()
+    _tell(sys.stdout.fileno(), sampler.close())
     os._exit(0)  # a thread that waits for a driver must not keep us
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

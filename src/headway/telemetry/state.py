@@ -117,6 +117,8 @@ class RunState:
     incidents: int
     checkpoints: tuple[Saved, ...]
     ranks: tuple[RankState, ...]
+    findings: int = 0
+    """What was found while it trained, over or not."""
 
 
 def run_state(run: RunDir, events: list[Event] | None = None) -> RunState:
@@ -166,6 +168,7 @@ def run_state(run: RunDir, events: list[Event] | None = None) -> RunState:
         incidents=sum(event.get("kind") == "incident" for event in events),
         checkpoints=saved,
         ranks=_ranks(run, beats, state),
+        findings=sum(event.get("kind") == "finding" for event in events),
     )
 
 

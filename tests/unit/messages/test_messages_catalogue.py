@@ -51,6 +51,8 @@ COMPUTED = {
     "ui/explain-": "whom a fix is for, by the rules' names",
     "ui/sure-": "how sure a diagnosis is, by the record's names",
     "ui/ago-": "units of time, in a loop",
+    "replay/part-": "how a micro-batch failed, by a word",
+    "replay/sample-": "how a sample failed, by a word",
     "ui/phase-": "phases of a rank, by the heartbeat's names",
     "ui/compare-": "columns of a table, in a loop",
     "ui/runs-": "columns of a table, in a loop",

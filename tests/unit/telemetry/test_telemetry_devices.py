@@ -178,7 +178,7 @@ def test_readings_are_as_far_apart_as_half_a_per_cent_of_a_core_allows(tmp_path)
 def test_the_process_dies_with_its_parent(tmp_path):
     start = (
         "import subprocess,sys,os,time\n"
-        "p=subprocess.Popen([sys.executable,'-m','headway.telemetry.sampler',str(os.getpid()),sys.argv[1]],stdin=subprocess.PIPE)\n"
+        "p=subprocess.Popen([sys.executable,'-m','headway.diagnosis.live',str(os.getpid()),sys.argv[1]],stdin=subprocess.PIPE)\n"
         "print(p.pid,flush=True)\n"
         "while not os.path.exists(sys.argv[1]+'/devices.jsonl'): time.sleep(0.02)\n"
         "os.kill(os.getpid(),9)\n"

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from markupsafe import Markup
 
-from headway.messages import find_text
+from headway.messages import LANGUAGES
 from headway.redact import redact, redact_lines
 from headway.telemetry import (
     PARTS,
@@ -32,6 +32,7 @@ from headway.ui.board.charts import AXES, SMOOTH, Choice, draw_chosen, list_axes
 from headway.ui.board.sparkline import draw_sparkline
 from headway.ui.board.store import Store, run_id
 from headway.ui.compare import compare_runs
+from headway.ui.findings import finding_command, finding_text
 from headway.ui.report import (
     Facts,
     both,
@@ -45,6 +46,7 @@ from headway.ui.report import (
     tables,
     write_verdict,
 )
+from headway.ui.report.both_languages import both_said
 from headway.ui.report.thin import thin
 from headway.ui.samples import list_samples
 from headway.ui.text import clean_text
@@ -323,21 +325,14 @@ def _over_findings(events: list[Event]) -> list[dict[str, Any]]:
 
 
 def _finding(event: Event) -> dict[str, Any]:
-    facts = event.get("facts")
-    known = {str(key): value for key, value in facts.items()} if isinstance(facts, dict) else {}
-    code = str(event.get("code"))
     cost = number(event.get("cost_s"))
-    try:
-        command = find_text(code).en_hint.format_map(known).partition(": ")[2]
-    except (KeyError, ModuleNotFoundError, ValueError, IndexError):
-        command = ""
     return {
-        "code": code,
-        "text": both_or_plain(code, code, **{key: one for key, one in known.items() if key not in ("code", "plain")}),
+        "code": str(event.get("code")),
+        "text": both_said({lang: finding_text(event, lang) for lang in LANGUAGES}),
         "when": tables.when(tables.number_or_none(event.get("since", event.get("t")))),
         "seconds": duration(tables.number_or_none(event.get("seconds"))) if "seconds" in event else "",
         "cost": duration(cost) if math.isfinite(cost) and cost > 0 else "",
-        "command": command,
+        "command": finding_command(event),
     }
 
 

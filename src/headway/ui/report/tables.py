@@ -14,11 +14,12 @@ import numpy as np
 from markupsafe import Markup
 
 from headway.config import flatten
-from headway.messages import LANGUAGES, Language
+from headway.messages import LANGUAGES, Language, say
 from headway.planner import PlanRow, origin_text, value_text
 from headway.redact import redact
 from headway.secret import name_of_secret
 from headway.telemetry import Event, number
+from headway.ui.findings import finding_command, finding_text
 from headway.ui.report.both_languages import both, both_or_plain, both_said
 from headway.ui.report.gather import Facts
 from headway.ui.text import clean_text
@@ -227,8 +228,30 @@ def list_incidents(facts: Facts) -> list[dict[str, Any]]:
 
 def list_warnings(facts: Facts) -> list[Markup]:
     """Return the warnings, in words where this version has them."""
-    found = [event for event in facts.events if event.get("kind") in ("warning", "finding")]
-    return [_warning(str(event.get("code")), event.get("facts")) for event in found]
+    over = {_identity(event): event for event in facts.events if event.get("kind") == "finding_over"}
+    rows = []
+    for event in facts.events:
+        if event.get("kind") == "warning":
+            rows.append(_warning(str(event.get("code")), event.get("facts")))
+        elif event.get("kind") == "finding":
+            rows.append(_found(event, over.get(_identity(event))))
+    return rows
+
+
+def _identity(event: Event) -> tuple[str, str]:
+    return str(event.get("code")), str(event.get("key"))
+
+
+def _found(event: Event, over: Event | None) -> Markup:
+    """Return a finding with what it has cost, once it is over, or what it costs if nobody acts, and its cure."""
+    cost_s = number(over.get("cost_s")) if over is not None else 0.0
+    shown = event if over is None else {key: event[key] for key in event if key != "ignored_s"}
+    texts = {}
+    for lang in LANGUAGES:
+        cost = f" ({say('watch/cost', lang, cost=duration(cost_s))})" if cost_s > 0 else ""
+        texts[lang] = f"{finding_text(shown, lang)}{cost}"
+    command = finding_command(event)
+    return both_said(texts) + (Markup("<pre>{}</pre>").format(command) if command else Markup(""))
 
 
 def _warning(code: str, facts: Any) -> Markup:

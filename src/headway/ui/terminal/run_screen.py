@@ -11,6 +11,7 @@ from typing import Any, Final, TextIO
 from headway.messages import say
 from headway.planner import Plan
 from headway.telemetry import Beat, best_measure
+from headway.ui.findings import finding_hint, finding_text
 from headway.ui.output import trusted
 from headway.ui.terminal.limit import LineLimit
 from headway.ui.terminal.pace import LinePace
@@ -55,7 +56,7 @@ class RunScreen:
             self._keeps_steps = bool(event.get("keeps_steps"))
         text = self._words(event)
         # Only what must not be overlooked takes several lines.
-        for line in text.split("\n") if event["kind"] == "save_lost" else [text]:
+        for line in text.split("\n") if event["kind"] in ("save_lost", "finding") else [text]:
             if line:
                 self._line.say(clean_text(line))
 
@@ -113,8 +114,10 @@ class RunScreen:
                 return say("console/save-asked", signal=event.get("why"))
             case "stop_requested":
                 return say("console/stop-now" if event.get("now") else "console/stop")
-            case "warning" | "finding":
+            case "warning":
                 return say(event["code"], **event.get("facts", {}))
+            case "finding":
+                return "\n".join([finding_text(event), *finding_hint(event)])
         return ""
 
     def _validated(self, event: dict[str, Any]) -> str:
@@ -298,8 +301,10 @@ def _event_lines(event: dict[str, Any]) -> list[str]:
             return [say("run/restart", rank=ABSENT if event["rank"] is None else event["rank"], text=event["text"])]
         case "stop_requested":
             return [say("run/stop-now" if event.get("now") else "run/stop")]
-        case "warning" | "finding":
+        case "warning":
             return [say(event["code"], **event.get("facts", {}))]
+        case "finding":
+            return [finding_text(event), *finding_hint(event)]
     return []
 
 

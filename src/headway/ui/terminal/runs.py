@@ -70,7 +70,7 @@ def _cell(key: str, row: RunRow, now: float) -> Text:
         case "name":
             return Text(clean_text(row.name))
         case "state":
-            return state_text(row.state)
+            return state_text(row.state, row.num_findings)
         case "step":
             return Text(step_text(row.step, row.total_steps))
         case "best":
@@ -99,10 +99,11 @@ def cause_text(cause: Cause | None) -> str:
     return text if cause.rank is None else say("ui/cause-rank", rank=cause.rank, text=text)
 
 
-def state_text(state: str) -> Text:
-    """Return a state with its sign; the word says it all without the colour."""
+def state_text(state: str, num_findings: int = 0) -> Text:
+    """Return a state with its sign, and how much was found; the words say it all without the colour."""
     sign, colour = STATE_STYLES[state]
-    return Text(f"{sign} {say(f'ui/state-{state}')}", style=colour)
+    found = f", {say('ui/state-findings', num=num_findings)}" if num_findings else ""
+    return Text(f"{sign} {say(f'ui/state-{state}')}{found}", style=colour)
 
 
 def step_text(step: int, total: int | None) -> str:

@@ -8,10 +8,11 @@ import time
 from rich.table import Table
 from rich.text import Text
 
-from headway.messages import find_text, say
+from headway.messages import say
 from headway.telemetry import RunRow, RunState, number
+from headway.ui.findings import finding_hint, finding_text
 from headway.ui.terminal.live.plot import draw_bar, draw_curve
-from headway.ui.terminal.live.snapshot import Found, Snapshot
+from headway.ui.terminal.live.snapshot import Snapshot
 from headway.ui.terminal.progress_line import clock_text, speed_text
 from headway.ui.terminal.runs import state_text, step_text
 from headway.ui.text import clean_text
@@ -174,23 +175,16 @@ def draw_findings(view: Snapshot) -> Text:
     text = Text()
     for one in view.findings:
         text.append("  " if one.is_over else "! ", style="dim" if one.is_over else "bold yellow")
-        text.append(finding_text(one), style="dim" if one.is_over else "")
+        text.append(finding_text(one.event()), style="dim" if one.is_over else "")
         lasted = say("watch/over") if one.is_over else say("watch/since", time=_clock(one.since))
         cost = f" · {say('watch/cost', cost=duration(one.cost_s))}" if one.cost_s > 0 else ""
         text.append(f"  ({lasted}{cost})\n", style="dim")
+        for line in [] if one.is_over else finding_hint(one.event()):
+            text.append(f"    {line}\n", style="dim")
     for words in view.incidents:
         text.append("✗ ", style="bold red")
         text.append(f"{words}\n")
     return text
-
-
-def finding_text(one: Found) -> str:
-    """Return a finding in words; one of another version by its code."""
-    try:
-        find_text(one.code)
-        return clean_text(say(one.code, **one.facts))
-    except (KeyError, ModuleNotFoundError, ValueError, IndexError):
-        return clean_text(one.code)
 
 
 def draw_checkpoints(view: Snapshot) -> Table:

@@ -59,6 +59,12 @@ class Found:
     since: float
     is_over: bool
     cost_s: float
+    ignored_s: float = math.nan
+    """What it costs until the end of the run if nobody acts; NaN: nobody knows."""
+
+    def event(self) -> dict[str, Any]:
+        """Return what is put into words."""
+        return {"code": self.code, "facts": self.facts} | ({} if self.is_over else {"ignored_s": self.ignored_s})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,5 +153,6 @@ def find_findings(events: list[Event]) -> list[Found]:
                 since=known.since if known is not None and kind == "finding_over" else since,
                 is_over=kind == "finding_over",
                 cost_s=number(event.get("cost_s", 0.0)),
+                ignored_s=number(event.get("ignored_s")),
             )
     return sorted(found.values(), key=lambda one: (one.is_over, -one.since))
