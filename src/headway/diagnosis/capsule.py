@@ -112,8 +112,14 @@ def _hide_text(data: bytes) -> bytes:
 
 
 def is_capsule(path: Path) -> bool:
-    """Say whether a file may be a black box."""
-    return path.suffix.lower() == ".zip" and path.is_file()
+    """Say whether a file claims to be a black box: any other zip is somebody's packed log."""
+    if path.suffix.lower() != ".zip" or not path.is_file() or path.stat().st_size > _MOST_FILE_BYTES:
+        return False
+    try:
+        with zipfile.ZipFile(path) as box:
+            return "capsule.json" in box.namelist()
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        return False
 
 
 @contextlib.contextmanager
