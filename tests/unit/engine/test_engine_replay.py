@@ -14,6 +14,8 @@ from headway.errors import TrainError
 from headway.messages import set_language
 from headway.telemetry import RunDir
 
+# One process plays several ranks: each takes over the file of stacks from the one before.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
 WORDS = ("train.steps=12", "batch.per_device=4", "batch.total=8", "task.samples=96", "save.every=3", "eval.every=0")
 
 
