@@ -37,6 +37,7 @@ _STAGES = {
     "launch": ("Launch and supervision", "启动与监控"),
     "run": ("Other people's launch lines", "运行已有的启动命令"),
     "nodes": ("Several nodes", "多节点"),
+    "cluster": ("Jobs of a cluster", "集群任务"),
     "engine": ("Training", "训练"),
     "mindspore": ("Training with MindSpore", "MindSpore 训练"),
     "checkpoint": ("Checkpoints", "检查点"),

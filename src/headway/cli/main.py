@@ -35,6 +35,7 @@ _COMMANDS = {
     "alert": ("headway.cli.alert", "alert/line"),
     "attach": ("headway.cli.attach", "cli/line-attach"),
     "node": ("headway.cli.node", "nodes/line"),
+    "submit": ("headway.cli.submit", "cluster/line"),
     "stop": ("headway.cli.attach", "cli/line-stop"),
     "runs": ("headway.cli.runs", "cli/line-runs"),
     "note": ("headway.cli.note", "board/note-line"),
@@ -51,11 +52,16 @@ _COMMANDS = {
     "trust": ("headway.cli.trust", "cli/line-trust"),
     "completion": ("headway.cli.completion", "cli/line-completion"),
 }
-_HIDDEN = {"supervise": "headway.cli.supervise", "conclude": "headway.cli.conclude", "guide": "headway.cli.guide"}
+_HIDDEN = {
+    "supervise": "headway.cli.supervise",
+    "conclude": "headway.cli.conclude",
+    "guide": "headway.cli.guide",
+    "requeue": "headway.cli.requeue",
+}
 _COLORS = ("auto", "always", "never")
 _ANYWHERE = ("--lang", "--color")
 _RUN_VALUE_NAMES = "gpus cpus launcher restarts on-hang hang-after oom-knob resume-with on-nan when-free grace runs out"
-_RUN_BESIDE_NAMES = "alert alert-when track nodes nodes-min nodes-address nodes-wait meet"
+_RUN_BESIDE_NAMES = "alert alert-when track nodes nodes-min nodes-address nodes-wait meet run-file"
 RUN_VALUES = tuple(f"--{name}" for name in f"{_RUN_VALUE_NAMES} {_RUN_BESIDE_NAMES}".split())
 """Options of `run` that take a value: what follows one of them is not the beginning of the user's line."""
 

@@ -12,7 +12,12 @@ from headway.cli.bilingual import command, option
 from headway.cli.consent import ask_trust
 from headway.cli.finish import finish, finish_behind
 from headway.cli.nodes_options import nodes_options
+<<<<<<< HEAD
 from headway.cli.options import DETACH, DRY_RUN, RUNS, TRACE, WORDS
+=======
+from headway.cli.options import DETACH, DRY_RUN, RUN_FILE, RUNS, TRACE, WORDS
+from headway.config import listed
+>>>>>>> 0ffe3f9 (cluster: submit a command as a Slurm job that is queued again)
 from headway.launch import Claims, Lease, refuse_held
 from headway.messages import say
 from headway.start.decide_resume import ResumeWish, decide_resume
@@ -20,7 +25,7 @@ from headway.start.detach import Orders
 from headway.start.nodes import NodesWish, assembled, refuse_behind
 from headway.start.nursery import EarlyNursery
 from headway.start.source import refuse_foreign
-from headway.start.write import write_continued
+from headway.start.write import note_run, write_continued
 from headway.telemetry import find_run
 from headway.ui.console_safe import make_console
 from headway.ui.output import unblocked
@@ -39,6 +44,7 @@ from headway.ui.terminal.deciding import DecisionScreen
 @option("--step", type=click.IntRange(min=1), help="cli/option-fork-step")
 @option("--from-scratch", is_flag=True, help="cli/option-from-scratch")
 @RUNS
+@RUN_FILE
 @nodes_options
 @unblocked
 def resume(
@@ -49,6 +55,7 @@ def resume(
     step: int | None,
     from_scratch: bool,
     out: Path,
+    run_file: Path | None,
     nodes: NodesWish | None,
 ) -> int:
     """See the message `cli/resume-help`."""
@@ -74,6 +81,7 @@ def resume(
             assert decision.loaded is not None
             refuse_unset(decision.loaded.config.alert.to, os.environ)
             run, lease = write_continued(run, lease, decision, wish)
+            note_run(run_file, run)
             code = "console/run-resumed" if decision.done.step else "console/run-restarted"
             screen.tell(say(code, run=run.root, step=decision.done.step))
             if early.nursery is None:

@@ -15,6 +15,7 @@ from headway.cli.beside import read_beside
 from headway.cli.bilingual import command, echo_json, option
 from headway.cli.finish import finish_behind, finish_line
 from headway.cli.nodes_options import nodes_options
+from headway.cli.options import RUN_FILE
 from headway.config import redact_words
 from headway.errors import UsageError
 from headway.launch import COERCED, Claims, has_given
@@ -24,8 +25,12 @@ from headway.start.detach import Orders
 from headway.start.follow import FollowWish, follow
 from headway.start.nodes import Assembly, NodesWish, assembled, refuse_behind
 from headway.start.nursery import nursery_for_line
+<<<<<<< HEAD
 from headway.start.slurm import place_in_step
 from headway.start.write import write_run
+=======
+from headway.start.write import note_run, write_run
+>>>>>>> 0ffe3f9 (cluster: submit a command as a Slurm job that is queued again)
 from headway.ui.console_safe import make_console
 from headway.ui.output import unblocked
 from headway.ui.terminal.machine import show_notes
@@ -64,6 +69,7 @@ _DETACH_S = 2.0
 @option("--detach", "is_detached", is_flag=True, help="cli/option-detach")
 @option("--dry-run", is_flag=True, help="run/option-dry-run")
 @option("--json", "as_json", is_flag=True, help="run/option-json")
+@RUN_FILE
 @nodes_options
 @unblocked
 def run(
@@ -75,6 +81,7 @@ def run(
     is_detached: bool,
     dry_run: bool,
     as_json: bool,
+    run_file: Path | None,
     nodes: NodesWish | None,
     **options: Any,  # the fields of a LineWish
 ) -> int:
@@ -97,7 +104,9 @@ def run(
     claims = Claims(read.name)
     try:
         with assembled(nodes, _tell) as assembly:
-            return _start(read, wish, claims, environ=environ, assembly=assembly, is_detached=is_detached)
+            return _start(
+                read, wish, claims, environ=environ, assembly=assembly, is_detached=is_detached, run_file=run_file
+            )
     finally:
         claims.release()
 
@@ -110,12 +119,14 @@ def _start(
     environ: Mapping[str, str],
     assembly: Assembly | None,
     is_detached: bool,
+    run_file: Path | None,
 ) -> int:
     decision = decide_line(read, wish, claims, _tell, base=environ, waits=not is_detached, nodes=assembly)
     if decision.machine is not None:
         found = (one for one in decision.machine.findings if one.level == "warn")
         show_notes(((one.level, one.code, one.facts) for one in found), make_console(stderr=True))
     place, job = write_run(decision)
+    note_run(run_file, place)
     if is_detached:
         orders = Orders.of(job, claims, when_free=wish.when_free)
         return finish_behind(place, claims, orders, wait_s=_DETACH_S)

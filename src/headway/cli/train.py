@@ -12,7 +12,12 @@ from headway.cli.bilingual import command
 from headway.cli.consent import ask_trust
 from headway.cli.finish import finish, finish_behind
 from headway.cli.nodes_options import nodes_options
+<<<<<<< HEAD
 from headway.cli.options import DETACH, DRY_RUN, TRACE, WORDS
+=======
+from headway.cli.options import DETACH, DRY_RUN, RUN_FILE, TRACE, WORDS
+from headway.config import listed
+>>>>>>> 0ffe3f9 (cluster: submit a command as a Slurm job that is queued again)
 from headway.launch import Claims
 from headway.messages import say
 from headway.start.decide import decide
@@ -22,7 +27,7 @@ from headway.start.nodes import NodesWish, assembled, refuse_behind
 from headway.start.nursery import EarlyNursery
 from headway.start.slurm import place_in_step
 from headway.start.source import load_words
-from headway.start.write import write_run
+from headway.start.write import note_run, write_run
 from headway.ui.console_safe import make_console
 from headway.ui.output import unblocked
 from headway.ui.terminal.deciding import DecisionScreen
@@ -37,9 +42,17 @@ from headway.ui.terminal.deciding import DecisionScreen
 @DETACH
 @DRY_RUN
 @TRACE
+@RUN_FILE
 @nodes_options
 @unblocked
-def train(words: tuple[str, ...], detach: bool, dry_run: bool, trace: bool | None, nodes: NodesWish | None) -> int:
+def train(
+    words: tuple[str, ...],
+    detach: bool,
+    dry_run: bool,
+    trace: bool | None,
+    run_file: Path | None,
+    nodes: NodesWish | None,
+) -> int:
     """See the message `cli/train-help`."""
     screen = DecisionScreen(make_console(stderr=True))
     loaded = load_words(words, is_order=True, ask=ask_trust)
@@ -59,6 +72,7 @@ def train(words: tuple[str, ...], detach: bool, dry_run: bool, trace: bool | Non
             if dry_run:
                 return 0
             run, job = write_run(decision)
+            note_run(run_file, run)
             screen.tell(say("console/run-made", run=run.root))
             if early.nursery is None:
                 return finish_behind(run, claims, Orders.of(job, claims))

@@ -70,6 +70,18 @@ def write_run(decision: Decision, argv: Sequence[str] | None = None) -> tuple[Ru
     return run, job
 
 
+def note_run(file: Path | None, run: RunDir) -> None:
+    """Write where a run is into a file that somebody has asked for: all of it, or nothing."""
+    if file is None:
+        return
+    temp = file.with_name(f".{file.name}.{os.getpid()}")
+    with temp.open("wb") as written:
+        written.write(os.fsencode(run.root.absolute()))
+        written.flush()
+        os.fsync(written.fileno())
+    temp.replace(file)
+
+
 def _write_resumed(
     run: RunDir, decision: Decision, argv: Sequence[str] | None = None, *, from_scratch: bool = False
 ) -> None:
