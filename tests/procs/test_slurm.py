@@ -79,7 +79,7 @@ def test_a_job_that_is_stopped_is_queued_again_and_ends_bit_equal(slurm, tmp_pat
     assert f"job {job} is queued again at step" in text
     assert [event["kind"] for event in read_events(run.events)].count("run_resumed") == 1, text
     alone = folder / "alone"
-    command = [sys.executable, "-m", "headway", "train", *WORDS[:-1], f"out={alone}"]
+    command = [sys.executable, "-m", "headway", "train", *WORDS[:-1], "out=alone"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "HEADWAY_CLAIMS": str(folder / "claims")}
     subprocess.run(command, cwd=folder, env=environment, check=True, timeout=120, capture_output=True)
     (undisturbed,) = alone.glob("2*")

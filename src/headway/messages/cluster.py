@@ -70,7 +70,7 @@ TEXTS: dict[str, Text] = {
         en="{value} is not a time limit of Slurm",
         zh="{value} 不是 Slurm 的时限",
         en_hint="hours, minutes and seconds, or days and hours:\n  --time 2:00:00\n  --time 3-12",
-        zh_hint="时:分:秒，或天-时：\n  --time 2:00:00\n  --time 3-12",
+        zh_hint="小时、分、秒，或天与小时：\n  --time 2:00:00\n  --time 3-12",
     ),
     "cluster/bad-value": Text(
         en="{key}: {value} cannot be given to Slurm: it is empty or has control characters",
