@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from headway.config.problems import Problems
 from headway.config.read import read_config
-from headway.config.trust import user_folder
 from headway.errors import UsageError
+from headway.home import user_folder
 
 SITES_NAME: Final = "clusters.yaml"
 _KINDS: Final[Mapping[str, type]] = {
