@@ -25,12 +25,8 @@ from headway.start.detach import Orders
 from headway.start.follow import FollowWish, follow
 from headway.start.nodes import Assembly, NodesWish, assembled, refuse_behind
 from headway.start.nursery import nursery_for_line
-<<<<<<< HEAD
 from headway.start.slurm import place_in_step
-from headway.start.write import write_run
-=======
 from headway.start.write import note_run, write_run
->>>>>>> 0ffe3f9 (cluster: submit a command as a Slurm job that is queued again)
 from headway.ui.console_safe import make_console
 from headway.ui.output import unblocked
 from headway.ui.terminal.machine import show_notes

@@ -12,12 +12,7 @@ from headway.cli.bilingual import command
 from headway.cli.consent import ask_trust
 from headway.cli.finish import finish, finish_behind
 from headway.cli.nodes_options import nodes_options
-<<<<<<< HEAD
-from headway.cli.options import DETACH, DRY_RUN, TRACE, WORDS
-=======
 from headway.cli.options import DETACH, DRY_RUN, RUN_FILE, TRACE, WORDS
-from headway.config import listed
->>>>>>> 0ffe3f9 (cluster: submit a command as a Slurm job that is queued again)
 from headway.launch import Claims
 from headway.messages import say
 from headway.start.decide import decide
