@@ -30,7 +30,7 @@ _NOT_INSIDE = ("detach", "is_detached", "dry_run", "as_json", "nodes", "meet", "
     help="cluster/help",
     context_settings={"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]},
 )
-@click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND…")
+@click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- LINE…")
 @option("--slurm", is_flag=True, help="cluster/option-slurm")
 @option("--nodes", type=click.IntRange(1, 100_000), help="cluster/option-nodes")
 @option("--gpus-per-node", type=click.IntRange(0, 1024), help="cluster/option-gpus")

@@ -13,14 +13,14 @@ TEXTS: dict[str, Text] = {
         "three starts in a row without a new step, are final. `run` starts your own line again with the same "
         "words. Values of --site come from ~/.config/headway/clusters.yaml, by the name of the site.\n\n"
         "Example:\n"
-        "  headway submit --slurm --nodes 1 --gpus-per-node 8 --time 2:00:00 -- train nanochat\n"
+        "  headway submit --slurm --gpus-per-node 8 --time 2:00:00 -- train nanochat\n"
         "  headway submit --slurm --site lab --dry-run -- run torchrun train.py",
         zh="把命令作为集群任务提交：`--` 之后与在本机的写法相同。\n\n"
         "在训练目录旁写出可读的批处理文件，并用 sbatch 提交。到达时限或被抢占之前，训练先保存并停止，任务重新排队，"
         "之后同一训练继续。退出码 93，或连续三次启动都没有新的一步，则不再排队。`run` 会用同样的命令重新启动你的脚本。"
         "--site 的取值来自 ~/.config/headway/clusters.yaml，按站点名称查找。\n\n"
         "示例：\n"
-        "  headway submit --slurm --nodes 1 --gpus-per-node 8 --time 2:00:00 -- train nanochat\n"
+        "  headway submit --slurm --gpus-per-node 8 --time 2:00:00 -- train nanochat\n"
         "  headway submit --slurm --site lab --dry-run -- run torchrun train.py",
     ),
     "cluster/option-slurm": Text(en="submit to Slurm", zh="提交到 Slurm"),
