@@ -16,7 +16,7 @@ from headway.ui.text import clean_text
 
 @command("note", help="board/note-help")
 @click.argument("run")
-@click.argument("text", required=False)
+@click.argument("text", required=False, metavar="[NOTE]")
 @option("--tag", "add", multiple=True, help="board/note-opt-tag")
 @option("--untag", "drop", multiple=True, help="board/note-opt-untag")
 @SHOWN_RUNS

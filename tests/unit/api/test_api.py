@@ -46,7 +46,7 @@ def test_the_whole_control_side_imports_no_framework():
     code = """
 import importlib, pkgutil, sys
 import headway
-out = ("engine", "trace", "recipes", "launch.hook.site")
+out = ("engine", "trace", "recipes", "launch.hook.site", "bridges.to_")  # the last: side processes with a tracker
 files = ("checkpoint.torch_state", "checkpoint.restore", "checkpoint.torch_types", "checkpoint.write_pt",
          "checkpoint.export_torch", "__main__")
 names = [one.name for one in pkgutil.walk_packages(headway.__path__, "headway.")]

@@ -31,7 +31,9 @@ def test_a_recipe_imports_the_contract_and_itself_only():
 def _imports(file: Path) -> list[str]:
     found = []
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module:
+        if isinstance(node, ast.ImportFrom) and node.module == "headway":
+            found += [f"headway.{each.name}" for each in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
             found.append(node.module)
         elif isinstance(node, ast.Import):
             found += [each.name for each in node.names]
