@@ -57,7 +57,7 @@ def test_the_guides_script_trains_two_ranks_and_its_evaluation_drives_the_arm(pr
     assert done.returncode == 0, done.stdout + done.stderr
     assert "no GPU on this machine: a small model" in done.stdout.splitlines()[0]
     for wanted in ("rdt/batch-meaning", "16 over all 2 devices, 8", "rdt/does-not-fit"):
-        assert wanted in done.stderr.replace("\n  ", " ")
+        assert wanted in (done.stdout + done.stderr).replace("\n  ", " ")
     folder = project / "checkpoints" / "single_task_scene10_2gpu"
     shown = run(project, "tail -n 200 checkpoints/single_task_scene10_2gpu/training.log").stdout
     for wanted in (

@@ -22,7 +22,9 @@ def test_a_wheel_holds_the_board_and_its_charts_and_opens_it_without_the_source(
     pytest.importorskip("hatchling", reason="NO HATCHLING: no wheel is built (pip install hatchling)")
     if not (ROOT / "src/headway/ui/board/static/built/charts.js").is_file() and shutil.which("npm") is None:
         pytest.skip("NEITHER NPM NOR BUILT CHARTS: no wheel can be made (npm --prefix web run setup)")
-    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path], cwd=ROOT, check=True)
+    env = {**os.environ, "npm_config_cache": str(tmp_path / "npm")}
+    line = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path]
+    subprocess.run(line, cwd=ROOT, check=True, env=env)
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
