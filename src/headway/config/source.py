@@ -12,6 +12,7 @@ import stat
 from pathlib import Path
 from typing import Final, NoReturn
 
+from headway.config.files import read_to_end
 from headway.config.problems import Form, Place, Problems
 from headway.config.tree import MAX_BYTES, Lines
 from headway.units import count
@@ -56,10 +57,10 @@ def _read_bytes(path: Path, place: Place, problems: Problems) -> bytes:
     # the name may have changed hands; opened without blocking, because a FIFO may stand there by then.
     _check_kind(os.stat(path), path, place, problems)
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
-    with os.fdopen(handle, "rb") as file:
+    with os.fdopen(handle, "rb", buffering=0) as file:
         _check_kind(os.fstat(handle), path, place, problems)
-        content: bytes | None = file.read(MAX_BYTES + 1)
-    if content is None:  # `/proc/kmsg` has no end, and nothing to say just now
+        content = read_to_end(file, MAX_BYTES + 1)
+    if content is None:  # `/proc/kmsg` has no end
         problems.stop(place, "config/unreadable", path=place.source, why=os.strerror(errno.EINVAL))
     if len(content) > MAX_BYTES:
         problems.stop(place, "config/too-large", have=f"> {count(MAX_BYTES)} B", limit=f"{count(MAX_BYTES)} B")

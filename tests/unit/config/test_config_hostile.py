@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from headway.config import ConfigErrors, load_config
+from headway.config.files import read_to_end
 from headway.config.tree import MAX_BYTES, MAX_DEPTH, MAX_VALUES
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -145,8 +146,18 @@ def test_a_file_that_is_not_there_names_the_nearest(write, recipe):
         assert refused.value.problems[0].code == code
 
 
+def test_what_has_no_end_is_not_taken_for_what_it_holds_just_now(tmp_path):
+    os.mkfifo(tmp_path / "endless")
+    reader = os.open(tmp_path / "endless", os.O_RDONLY | os.O_NONBLOCK)
+    with open(tmp_path / "endless", "wb", buffering=0) as writer, open(reader, "rb", buffering=0) as file:
+        writer.write(b"seed: 1\n")
+        assert read_to_end(file, 100) is None
+        writer.write(b"seed: 1\n" * 20)
+        assert read_to_end(file, 100) == (b"seed: 1\n" * 13)[:100]
+
+
 @pytest.mark.skipif(not os.access("/proc/kmsg", os.R_OK), reason="only root may open it")
-def test_a_file_without_an_end_and_without_a_word_is_unreadable(recipe):
+def test_the_kernel_log_is_unreadable_whatever_it_holds(recipe):
     with pytest.raises(ConfigErrors) as refused:
         load_config(Path("/proc/kmsg"), recipe=recipe)
     assert refused.value.problems[0].code == "config/unreadable"
