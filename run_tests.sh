@@ -4,8 +4,11 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 . scripts/setup.sh
+setup_programs &
+programs=$!
 setup torch,atlas,layoutmaster,nanochat,rdt,dev dev
 setup_mindspore
+wait "$programs"
 bin=.venv/bin
 is_fast=no
 if [ "${1:-}" = --fast ]; then

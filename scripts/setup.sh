@@ -99,6 +99,25 @@ setup_web() { # setup_web [dev]: builds the board's script where npm is there; w
   fi
 }
 
+setup_programs() { # installs, as root of a Debian system, what some tests drive: a browser, Slurm, strace, ip; without them they are skipped
+  local entry missing=()
+  for entry in chromium:chromium slurmctld:slurm-wlm munged:munge strace:strace ip:iproute2; do
+    command -v "${entry%%:*}" >/dev/null 2>&1 || missing+=("${entry#*:}")
+  done
+  [ "${#missing[@]}" -gt 0 ] || return 0
+  printf 'installing for the tests: %s / 正在安装测试所需的程序\n' "${missing[*]}" >&2
+  if ! { [ "$(id -u)" = 0 ] && apt_install "${missing[@]}"; } >/dev/null 2>&1 </dev/null; then
+    printf '%s\n' \
+      "warning: ${missing[*]} could not be installed; the tests that need them are skipped (sudo apt-get install ${missing[*]})" \
+      "警告：无法安装 ${missing[*]}，相关测试将跳过（sudo apt-get install ${missing[*]}）" >&2
+  fi
+}
+
+apt_install() {
+  export DEBIAN_FRONTEND=noninteractive
+  timeout 120 apt-get update -qq && timeout 300 apt-get install -y -qq --no-install-recommends "$@"
+}
+
 pip_install() {
   # With a framework of the user's own its version must not be forced back to the tested one.
   if .venv/bin/python -c 'import importlib.metadata as m, sys; sys.exit(m.version("torch").split("+")[0] == sys.argv[1])' \
