@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from headway.telemetry import find_run, read_events, read_metrics, run_state
+from headway.telemetry import find_run, list_runs, read_events, read_metrics, run_state
 
 SCRIPT = """
 import os, headway
@@ -40,3 +40,15 @@ def test_a_line_in_the_background_logs_its_steps_and_ends_with_a_report(tmp_path
     written = [path for path in run.root.rglob("*") if path.is_file()]
     assert not [path for path in written if b"canary-1234" in path.read_bytes()]
     assert json.loads(run.job.read_text())["kind"] == "foreign"
+
+
+def test_a_run_has_the_name_it_was_given(tmp_path):
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        line = [sys.executable, "-P", "-m", "headway", "run", "--no-training", *words]
+        kept = {**os.environ, "HEADWAY_CLAIMS": str(tmp_path / "claims")}
+        return subprocess.run(line, cwd=tmp_path, env=kept, capture_output=True, text=True, timeout=120, check=False)
+
+    assert run("--name", "基线-2", "true").returncode == 0
+    assert [one.name.split("_")[1] for one in list_runs(tmp_path / "runs")] == ["基线-2"]
+    refused = run("--name", "a/b", "true")
+    assert refused.returncode == 2 and "run/not-a-name" in refused.stderr and len(list_runs(tmp_path / "runs")) == 1

@@ -12,7 +12,7 @@ import click
 
 from headway.cli.help_page import HelpFormatter
 from headway.cli.refusals import refuse_command, refuse_value, refuse_words
-from headway.messages import find_text, language, say
+from headway.messages import say
 
 __all__ = ["Argument", "Command", "Group", "LazyGroup", "Option", "argument", "command", "echo_json", "group", "option"]
 
@@ -41,8 +41,7 @@ def _translated(text: str | None) -> str:
     """Return the text of a message code; anything else stays as it is."""
     if not text or "/" not in text or " " in text:
         return text or ""
-    found = find_text(text)
-    return found.zh if language() == "zh" else found.en
+    return say(text)
 
 
 class Context(click.Context):
@@ -158,7 +157,7 @@ class Group(_Worded, click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the words; without any, show what there is."""
-        if not args and not ctx.resilient_parsing:
+        if not args and not ctx.resilient_parsing and not self.invoke_without_command:
             click.echo(ctx.get_help(), err=True)
             ctx.exit(2)
         return super().parse_args(ctx, args)

@@ -61,7 +61,7 @@ _HIDDEN = {
 _COLORS = ("auto", "always", "never")
 _ANYWHERE = ("--lang", "--color")
 _RUN_VALUE_NAMES = "gpus cpus launcher restarts on-hang hang-after oom-knob resume-with on-nan when-free grace runs out"
-_RUN_BESIDE_NAMES = "alert alert-when track nodes nodes-min nodes-address nodes-wait meet run-file"
+_RUN_BESIDE_NAMES = "name alert alert-when track nodes nodes-min nodes-address nodes-wait meet run-file"
 RUN_VALUES = tuple(f"--{name}" for name in f"{_RUN_VALUE_NAMES} {_RUN_BESIDE_NAMES}".split())
 """Options of `run` that take a value: what follows one of them is not the beginning of the user's line."""
 

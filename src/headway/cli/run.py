@@ -54,6 +54,7 @@ _DETACH_S = 2.0
 @option("--oom-knob", default="", help="run/option-oom-knob")
 @option("--resume-with", default="", help="run/option-resume-with")
 @option("--on-nan", type=click.Choice(("warn", "stop")), default="warn", help="run/option-on-nan")
+@option("--name", help="run/option-name")
 @option("--alert", multiple=True, help="alert/option-to")
 @option("--alert-when", "when", multiple=True, help="alert/option-when")
 @option("--track", multiple=True, help="alert/option-track")

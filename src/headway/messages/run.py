@@ -99,6 +99,17 @@ SIGUSR1、SIGUSR2 和 SIGHUP 转发给会处理它们的进程，训练继续。
         en="the program does not have to train: no training step is not a failure",
         zh="程序不必训练：一步未走也不算失败",
     ),
+    "run/option-name": Text(
+        en="name of the run, used in its folder name [default: the script's]",
+        zh="训练的名称，用于目录名 [默认：脚本名]",
+    ),
+    "run/not-a-name": Text(
+        en="--name is {got!r}, but it becomes part of a folder name: use letters, digits and . _ + -, at most 80 "
+        "characters",
+        zh="--name 的值是 {got!r}，它会成为目录名的一部分：只能使用字母、数字和 . _ + -，最多 80 个字符",
+        en_hint="choose a name like this:\n  --name baseline-2",
+        zh_hint="改用类似这样的名称：\n  --name baseline-2",
+    ),
     "run/option-out": Text(en="folder for run directories", zh="训练目录放在哪里"),
     "run/option-dry-run": Text(en="show what would be started", zh="只显示将要启动的内容"),
     "run/option-json": Text(en="with --dry-run: print it as JSON", zh="与 --dry-run 一起使用：以 JSON 输出"),

@@ -15,6 +15,30 @@ TEXTS: dict[str, Text] = {
         en_hint=("list them:\n  headway runs --out {out}"),
         zh_hint=("查看列表：\n  headway runs --out {out}"),
     ),
+    "telemetry/remove-live": Text(
+        en="{run} is still running, so it was not deleted",
+        zh="{run} 仍在运行，未删除",
+        en_hint="stop it first:\n  headway stop {run}",
+        zh_hint="先停止它：\n  headway stop {run}",
+    ),
+    "telemetry/remove-link": Text(
+        en="{path} is a link to {target}, not a run directory, so it was not deleted",
+        zh="{path} 是指向 {target} 的链接，不是训练目录，未删除",
+        en_hint="delete the link:\n  rm {path}",
+        zh_hint="删除该链接：\n  rm {path}",
+    ),
+    "telemetry/remove-not-a-run": Text(
+        en="{path} is not a complete run directory (it has no ranks/ or no checkpoints/), so it was not deleted",
+        zh="{path} 不是完整的训练目录（缺少 ranks/ 或 checkpoints/），未删除",
+        en_hint="see what is in it:\n  ls -la {path}",
+        zh_hint="查看其中的内容：\n  ls -la {path}",
+    ),
+    "telemetry/remove-failed": Text(
+        en="{path} could not be deleted completely: {why}",
+        zh="{path} 未能完全删除：{why}",
+        en_hint="see who owns it:\n  ls -la {path}",
+        zh_hint="查看它属于谁：\n  ls -la {path}",
+    ),
     "telemetry/closed": Text(
         en="no permission to read {path}: it belongs to {owner}, and run directories are private by default",
         zh="无权读取 {path}：它属于 {owner}，训练目录默认仅所有者可读",

@@ -97,8 +97,27 @@ TEXTS: dict[str, Text] = {
         zh="监控进程已不在；继续训练：headway resume {name}",
     ),
     "ui/help-runs": Text(
-        en="List the runs of a folder, newest first.\n\nExample:\n  headway runs --out runs",
-        zh="列出目录中的训练，最新的在前。\n\n示例：\n  headway runs --out runs",
+        en="List the runs of a folder, newest first.\n\n"
+        "Example:\n  headway runs --state failed\n  headway runs rm --dry-run 20261115-180405_nanochat_ab12",
+        zh="列出目录中的训练，最新的在前。\n\n"
+        "示例：\n  headway runs --state failed\n  headway runs rm --dry-run 20261115-180405_nanochat_ab12",
+    ),
+    "ui/help-runs-rm": Text(
+        en="Delete runs with their checkpoints.\n\n"
+        "A run that is still running is refused. On a terminal it asks first; elsewhere --yes is needed.\n\n"
+        "Example:\n  headway runs rm --dry-run 20261115-180405_nanochat_ab12",
+        zh="删除训练及其检查点。\n\n仍在运行的训练不会被删除。在终端中会先询问；否则需要 --yes。\n\n"
+        "示例：\n  headway runs rm --dry-run 20261115-180405_nanochat_ab12",
+    ),
+    "ui/option-rm-yes": Text(en="do not ask", zh="不再询问"),
+    "ui/ask-rm": Text(en="delete {num} runs ({size})? This cannot be undone", zh="删除 {num} 次训练（{size}）？此操作无法撤销"),
+    "ui/removed": Text(en="deleted {name} ({size})", zh="已删除 {name}（{size}）"),
+    "ui/would-remove": Text(en="would delete {name} ({size})", zh="将删除 {name}（{size}）"),
+    "ui/rm-needs-yes": Text(
+        en="nobody can be asked here, so nothing was deleted",
+        zh="此处无法询问，未删除任何内容",
+        en_hint="confirm it on the command line:\n  headway runs rm --yes {runs}",
+        zh_hint="在命令行中确认：\n  headway runs rm --yes {runs}",
     ),
     "ui/help-compare": Text(
         en="Show how runs differ in settings and in results.\n\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import threading
 from collections.abc import Mapping
@@ -22,6 +23,7 @@ from headway.start.devices import choose_devices, read_gpus, wait_for_devices
 from headway.start.nodes import Assembly
 from headway.start.nursery import Tell
 
+_NAME: Final = re.compile(r"[\w.+-]{1,80}")
 _LOOK_S: Final = 0.2
 """How long the start of a line waits for the look at the machine, which a stuck driver can hold for ever."""
 
@@ -42,6 +44,8 @@ class LineWish:
     has_hook: bool = True
     must_train: bool = True
     out: Path = Path("runs")
+    name: str | None = None
+    """What the run directory is called after; none: the script."""
     oom_knob: str = ""
     """Which numbers of the line make its batch smaller when memory runs out."""
     resume_with: str = ""
@@ -80,6 +84,8 @@ def decide_line(
         nodes: the others that take part; none: this one alone.
     """
     environ = _environ(read, os.environ if base is None else base)
+    if wish.name is not None and not _NAME.fullmatch(wish.name):
+        raise UsageError("run/not-a-name", got=wish.name)
     if wish.oom_knob:
         refuse_unknown_knobs(wish.oom_knob, read.argv, environ)
     if wish.resume_with:
@@ -126,7 +132,12 @@ def decide_line(
     with contextlib.suppress(Exception):  # border: too late, or it failed
         machine = look.result(_LOOK_S)
     return Decision(
-        job=job, out=wish.out, name=read.name, machine=machine, late=None if machine else look, elsewhere=elsewhere
+        job=job,
+        out=wish.out,
+        name=wish.name or read.name,
+        machine=machine,
+        late=None if machine else look,
+        elsewhere=elsewhere,
     )
 
 

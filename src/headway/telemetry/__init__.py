@@ -48,6 +48,7 @@ from headway.telemetry.reading import (
     whole,
     words,
 )
+from headway.telemetry.remove import count_bytes, refuse_removal, remove_run
 from headway.telemetry.rundir import RunDir, new_run_dir, write_json
 from headway.telemetry.state import (
     ENDED,
@@ -98,6 +99,7 @@ __all__ = [
     "changed_note",
     "collect_left",
     "columns_of",
+    "count_bytes",
     "count_steps",
     "encode_rows",
     "find_run",
@@ -132,6 +134,8 @@ __all__ = [
     "read_scalars",
     "read_tail",
     "refuse_links",
+    "refuse_removal",
+    "remove_run",
     "require_record",
     "run_state",
     "section",

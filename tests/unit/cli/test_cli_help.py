@@ -143,3 +143,9 @@ def test_help_takes_less_than_a_quarter_of_a_second_of_processor_time():
         after = os.times()
         taken.append(after.children_user + after.children_system - before.children_user - before.children_system)
     assert min(taken) < 0.25, taken
+
+
+def test_braces_in_help_are_shown_as_they_are_typed(capsys):
+    with pytest.raises(SystemExit):
+        main(["run", "--help"])
+    assert "'--resume {latest}'" in capsys.readouterr().out
