@@ -110,7 +110,9 @@ TEXTS: dict[str, Text] = {
         "示例：\n  headway runs rm --dry-run 20261115-180405_nanochat_ab12",
     ),
     "ui/option-rm-yes": Text(en="do not ask", zh="不再询问"),
-    "ui/ask-rm": Text(en="delete {num} runs ({size})? This cannot be undone", zh="删除 {num} 次训练（{size}）？此操作无法撤销"),
+    "ui/ask-rm": Text(
+        en="delete {num} runs ({size})? This cannot be undone", zh="删除 {num} 次训练（{size}）？此操作无法撤销"
+    ),
     "ui/removed": Text(en="deleted {name} ({size})", zh="已删除 {name}（{size}）"),
     "ui/would-remove": Text(en="would delete {name} ({size})", zh="将删除 {name}（{size}）"),
     "ui/rm-needs-yes": Text(
