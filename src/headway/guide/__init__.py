@@ -29,7 +29,18 @@ from headway.guide.numbers import judge
 from headway.guide.project import make_project, plan_project
 from headway.guide.resources import check_devices, check_port
 from headway.guide.rollcall import call_roll, is_by_hand
-from headway.guide.size import Choice, Sized, asks_for_steps, changed_words, choose, has_gpu, load, size_line, words_of
+from headway.guide.size import (
+    Choice,
+    Sized,
+    asks_for_steps,
+    changed_words,
+    choose,
+    has_gpu,
+    layers_text,
+    load,
+    size_line,
+    words_of,
+)
 from headway.guide.trouble import facts_of, find_trouble, trouble_of, write_trouble
 from headway.guide.writers import CkptWriter, FolderWriter, StepWriter, TorchWriter
 from headway.machine import inspect_machine, other_python, read_mindspore
@@ -78,6 +89,7 @@ __all__ = [
     "is_stopped",
     "judge",
     "keep_earlier",
+    "layers_text",
     "lead_or_follow",
     "level_of",
     "list_runs",

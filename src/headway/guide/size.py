@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from headway.config import FROM_RECIPE, WORDS_OF, LoadedConfig, RunConfig, flatten, layer_of, load_config, write_word
+from headway.errors import PlanError
 from headway.guide.flags import FULL_SIZE
 from headway.machine import inspect_machine
 from headway.messages import say
+from headway.planner import BatchWish, resolve_batch
 from headway.task import find_recipe
 
 _ROOM = 4
@@ -33,6 +35,11 @@ def has_gpu() -> bool:
 def size_line(is_full: bool, size: str) -> str:
     """Return the first line: which size is trained here, and how to get the other."""
     return say("guide/full" if is_full else "guide/small", size=size, flag=FULL_SIZE)
+
+
+def layers_text(width: int, layers: int) -> str:
+    """Return the size of a small model for the first line."""
+    return say("guide/size-layers", width=width, layers=layers)
 
 
 def load(source: str | Path | None, words: Sequence[str] = ()) -> LoadedConfig:
@@ -216,17 +223,40 @@ def _notes(sized: Sized, guide: LoadedConfig, loaded: LoadedConfig) -> tuple[str
         if key in _NAMES or key not in guide.guide_names:
             continue
         why = "size" if sized.of_size(key) else "cores" if key in _WORKERS else "small"
-        reason = say(sized.why.get(key) or f"guide/unused-{why}", cores=os.cpu_count() or 1)
+        # A reason of the guide's own explains a value that follows the guide's; where none is set, the plan decides.
+        own = sized.why.get(key) if used[key] is not None else None
+        reason = say(own or f"guide/unused-{why}", cores=os.cpu_count() or 1)
         name = guide.guide_names[key]
-        lines.append(f"  {name}: {_plain(said[key])} → {_instead(key, used[key], sized)}  ({reason})")
+        lines.append(f"  {name}: {_plain(said[key])} → {_instead(key, used[key], sized, loaded)}  ({reason})")
     return (say("guide/unused", num=len(lines), flag=FULL_SIZE), *lines) if lines else ()
 
 
-def _instead(key: str, value: Any, sized: Sized) -> str:
-    """Return the value used in place of the guide's; where none is set, who decides. Any: values of many types."""
+def _instead(key: str, value: Any, sized: Sized, loaded: LoadedConfig) -> str:
+    """Return the value used in place of the guide's; where none is set, the plan's. Any: values of many types."""
+    if value is None and key in _WORKERS:
+        return say("guide/each-rank", num=loaded.config.parallel.workers)
     if value is None and key.startswith(("batch.", "parallel.")):
-        return say("guide/unset-planned")
+        return _planned_batch(key, loaded) or say("guide/unset-planned")
     return say("guide/unset-own") if value is None and sized.of_size(key) else _plain(value)
+
+
+def _planned_batch(key: str, loaded: LoadedConfig) -> str | None:
+    """Return the batch that the plan makes of what is set, on the CPU ranks of the small size."""
+    batch, parallel, tokens = loaded.config.batch, loaded.config.parallel, loaded.recipe.tokens_per_sample
+    wish = BatchWish(
+        per_device=batch.per_device,
+        total=batch.total,
+        accumulation=batch.accumulation,
+        unit=batch.unit,
+        world_size=1 if parallel.strategy == "single" else parallel.cpus,
+        tokens_per_sample=tokens(loaded.config.task) if tokens is not None else None,
+    )
+    try:
+        made = resolve_batch(wish)
+    except PlanError:  # the plan refuses it in its own words
+        return None
+    values = {"batch.per_device": made.per_device, "batch.total": made.samples * wish.unit_size}
+    return _plain(values[key]) if key in values else None
 
 
 def _plain(value: Any) -> str:

@@ -147,6 +147,10 @@ def test_workers_that_were_edited_are_used_as_far_as_there_are_cores_and_the_res
     assert f"data.num_workers: 64 → {os.cpu_count()}" in block and "model.hidden_dim: 2048 → 64" in block
 
 
+def test_workers_that_are_not_set_are_listed_with_the_number_of_the_plan(config):
+    assert "data.num_workers: 32 → 0 per rank" in "\n".join(choose(config, [], is_full=False).notes)
+
+
 def test_an_edited_size_is_used_where_the_small_model_can_have_it(config):
     text = config.read_text()
     config.write_text(text.replace('"hidden_dim": 2048', '"hidden_dim": 128'))

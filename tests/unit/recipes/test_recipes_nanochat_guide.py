@@ -33,6 +33,16 @@ def test_typed_batch_sizes_are_used_as_samples_and_the_tokens_follow_the_length(
     assert "total_batch_size: 36864 → 3072" in block and "device_batch_size" not in block
 
 
+def test_a_value_that_the_small_size_does_not_set_is_listed_with_the_one_that_the_plan_makes(project):
+    block = "\n".join(made().notes)
+    # 2 CPU ranks, 8 samples each, 128 tokens long.
+    assert "total_batch_size: 24576 → 2048  (chosen for the small model)" in block
+    balanced = "\n".join(made(config=CONFIG).notes)
+    assert "total_batch_size: 49152 → 2048" in balanced and "same number of samples" not in balanced
+    typed = "\n".join(made("--total_batch_size=49152").notes)
+    assert "total_batch_size: 49152 → 4096  (the same number of samples" in typed
+
+
 def test_an_edited_config_is_used_and_the_guides_own_numbers_are_listed(project):
     assert made().config.batch.per_device == 8 and "depth: 12 → 4" in "\n".join(made().notes)
     file = project / "configs" / "dual_gpu" / "conservative.py"

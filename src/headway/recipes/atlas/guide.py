@@ -52,7 +52,7 @@ def train(argv: Sequence[str], ranks: int, log: guide.GuideLog) -> int:
     """Train, or continue from a checkpoint; lines, log and files appear as the guide promises."""
     asked = guide.read_flags(argv, ("config", "resume"), hidden=("local_rank", "lr_factor"))
     is_full = asked.is_full_wanted or guide.has_gpu()
-    log.write(guide.size_line(is_full, "fusion of 64, 2 layers"))
+    log.write(guide.size_line(is_full, guide.layers_text(64, 2)))
     choice, folder = choose(asked, ranks=ranks, is_full=is_full, has_gpu=guide.has_gpu())
     training = guide.Training(
         choice=choice,

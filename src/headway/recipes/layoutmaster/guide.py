@@ -22,7 +22,6 @@ from headway.units import size
 
 CONFIG, BEST = "config_data_action_head.json", "best_model.pth"
 _FLAGS = ("config", "mode", "resume", "checkpoint", "num_samples", "output_dir", "poster_dir")
-_SMALL = "width 64, 2 blocks"
 _RISEN = 1.25
 """A loss that ends so many times above its lowest has risen again."""
 _OF_SIZE = tuple(
@@ -77,7 +76,7 @@ def _is_wanted(asked: guide.Asked) -> bool:
 
 def train(log: guide.GuideLog, asked: guide.Asked, *, is_full: bool) -> int:
     """Train, or continue from a checkpoint; the guide's lines, log and files appear as the guide promises."""
-    log.write(guide.size_line(is_full, _SMALL))
+    log.write(guide.size_line(is_full, guide.layers_text(64, 2)))
     file = asked.config(CONFIG)
     choice = choose(file, asked.words, is_full=is_full)
     log.write(say("layoutmaster/guide-start", config=file, log=log.path))
@@ -201,7 +200,7 @@ def predict(asked: guide.Asked) -> int:
 
 def test_data(asked: guide.Asked, *, is_full: bool) -> int:
     """Prepare the posters as a run would, read all of them once, and say what there is."""
-    guide.write(guide.size_line(is_full, _SMALL))
+    guide.write(guide.size_line(is_full, guide.layers_text(64, 2)))
     config = choose(asked.config(CONFIG), asked.words, is_full=is_full).config
     counts = prepare(config.task, guide.write)
     for text in count_lines(counts["train_samples"], counts["val_samples"]):

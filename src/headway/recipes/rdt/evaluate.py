@@ -30,7 +30,7 @@ def evaluate(argv: Sequence[str]) -> int:
     named = Path(asked.pop("pretrained", "checkpoints"))
     weights = find_weights(named, is_full=is_full)
     section = section_of(weights, asked)
-    guide.write(guide.size_line(is_full, f"{section.hidden_size} × {section.depth}"))
+    guide.write(guide.size_line(is_full, guide.layers_text(section.hidden_size, section.depth)))
     guide.write(say("rdt/guide-evaluates", weights=weights, params=count(section.num_params)))
     if weights not in (named, *_inside(named)):
         guide.write(say("rdt/guide-other-step", asked=named, weights=weights))

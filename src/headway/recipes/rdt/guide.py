@@ -45,7 +45,7 @@ def _train(argv: Sequence[str], ranks: int | None, precision: str | None) -> int
     config = guide.Asked(flags=flags).config(CONFIG, "config_path")
 
     def train(log: guide.GuideLog) -> int:
-        log.write(guide.size_line(is_full, "64 × 2"))
+        log.write(guide.size_line(is_full, guide.layers_text(64, 2)))
         settings = guide.settings_of([*script.words, *own.words])
         for line in banner(launched, settings.get("task.statistics", "libero_single_task")):
             log.write(line)

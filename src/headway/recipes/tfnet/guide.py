@@ -118,7 +118,7 @@ def _line(level: str, code: str, **facts: Any) -> None:
 def train(log: guide.GuideLog, asked: guide.Asked, choice: guide.Choice) -> int:
     """Train; the guide's lines, log and files appear as the guide promises."""
     began = time.monotonic()
-    log.write(guide.size_line(is_full(asked), "hidden 64, crop 32"))
+    log.write(guide.size_line(is_full(asked), "hidden_size 64, crop_size 32"))
     log.write(say("tfnet/guide-start", config=choice.source, log=log.path))
     out = Path(choice.config.out)
     training = guide.Training(
