@@ -8,6 +8,7 @@ from headway.cli.bilingual import command
 from headway.errors import UsageError
 from headway.guide import run_command
 from headway.task import RECIPES
+from headway.ui.retype import remember_words
 
 
 @command(
@@ -24,4 +25,4 @@ def guide(recipe: str, entry: str, argv: tuple[str, ...]) -> int:
     """Run one of a guide's commands."""
     if recipe not in RECIPES:
         raise UsageError("recipes/unknown", name=recipe, known=", ".join(sorted(RECIPES)))
-    return run_command(recipe, entry, argv)
+    return run_command(recipe, entry, argv, lambda program, words: remember_words(words, program=program))

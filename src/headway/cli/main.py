@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -60,6 +61,7 @@ _HIDDEN = {
 }
 _COLORS = ("auto", "always", "never")
 _ANYWHERE = ("--lang", "--color")
+_TYPED_AS = "--typed-as"
 _RUN_VALUE_NAMES = "gpus cpus launcher restarts on-hang hang-after oom-knob resume-with on-nan when-free grace runs out"
 _RUN_BESIDE_NAMES = "name alert alert-when track nodes nodes-min nodes-address nodes-wait meet run-file"
 RUN_VALUES = tuple(f"--{name}" for name in f"{_RUN_VALUE_NAMES} {_RUN_BESIDE_NAMES}".split())
@@ -147,7 +149,11 @@ _PACKAGES = {"PIL": "pillow", "yaml": "pyyaml", "cv2": "opencv-python", "sklearn
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one command and exit with its code."""
     given = list(sys.argv[1:] if argv is None else argv)
-    remember_words(given)
+    if typed := _option_value(given, _TYPED_AS):  # behind a guide's script, whose reader typed that
+        program, *words = shlex.split(typed)
+        remember_words(words, program=program)
+    else:
+        remember_words(given)
     if argv is None:
         # Batch systems send them with a warning before the end; a run that is starting or ending is not to die of it.
         for signum in (signal.SIGUSR1, signal.SIGUSR2):
@@ -187,7 +193,7 @@ def _run(given: list[str]) -> int:
             _check_option(name, _option_value(given, name), known)
         before = {name: os.environ.get(name) for name in ("NO_COLOR", "FORCE_COLOR")}
         _apply_color(given)
-        words = _without(given, _ANYWHERE)
+        words = _without(given, (*_ANYWHERE, _TYPED_AS))
         code = root.main(words, prog_name="headway", standalone_mode=False, obj=before)
     except HeadwayError as error:
         return _fail(error)

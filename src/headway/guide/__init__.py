@@ -42,6 +42,7 @@ from headway.guide.size import (
     words_of,
 )
 from headway.guide.trouble import facts_of, find_trouble, trouble_of, write_trouble
+from headway.guide.typed import launcher_of
 from headway.guide.writers import CkptWriter, FolderWriter, StepWriter, TorchWriter
 from headway.machine import inspect_machine, other_python, read_mindspore
 from headway.telemetry import RunDir, list_runs, run_state, write_json
@@ -89,6 +90,7 @@ __all__ = [
     "is_stopped",
     "judge",
     "keep_earlier",
+    "launcher_of",
     "layers_text",
     "lead_or_follow",
     "level_of",

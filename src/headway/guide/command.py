@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from headway.config import load_config
@@ -55,9 +56,6 @@ def train(log: GuideLog, training: Training) -> tuple[int, RunDir | None]:
         log.write(line)
     source = find_source(training.resume, training.out, log.write) if training.resume is not None else None
     words = _words(training, source)
-    if training.continued is None:
-        for line in keep_earlier(training.folder, out=training.out, best=training.voice.best, since=source):
-            log.write(line)
     voice = training.voice
     files = NamedCheckpoints(
         training.folder,
@@ -67,7 +65,9 @@ def train(log: GuideLog, training: Training) -> tuple[int, RunDir | None]:
         best=voice.best,
         tell=voice.saved,
     )
-    story = Story(voice, files, log.write)
+    # Once there is a run, and not before: a command that is refused changes nothing.
+    clear = partial(_clear, log, training, source) if training.continued is None else lambda: None
+    story = Story(voice, files, log.write, clear)
     code = 1
     with finishing(lambda: log.write(say("guide/finishing", folder=f"{training.folder}/"), "WARN")):
         try:
@@ -81,6 +81,15 @@ def train(log: GuideLog, training: Training) -> tuple[int, RunDir | None]:
     elif code:
         write_trouble(log, training.advice, find_trouble(log.last, run), facts_of(training.choice.config))
     return code, run
+
+
+def _clear(log: GuideLog, training: Training, source: Source | None) -> None:
+    """Move the files of earlier runs out of the way; each later file looks for its own place in any case."""
+    try:
+        for line in keep_earlier(training.folder, out=training.out, best=training.voice.best, since=source):
+            log.write(line)
+    except OSError as error:
+        log.write(say("guide/not-moved", why=str(error)), "WARN")
 
 
 def _words(training: Training, source: Source | None) -> list[str]:
@@ -128,6 +137,8 @@ def with_log(advice: Advice, log: GuideLog, do: Callable[[GuideLog], int]) -> in
         return do(log)
     except HeadwayError as error:
         write_trouble(log, advice, trouble_of(error), {})
+        if error.hint():
+            log.keep(say("cli/hint", text=error.hint()))
         raise
     except KeyboardInterrupt:  # before the run, or behind it
         log.write(say("guide/interrupted"), "WARN")

@@ -70,7 +70,7 @@ def read_flags(
             if not is_pair and not waiting:
                 raise UsageError("guide/no-value", flag=word)
             flags[name] = value if is_pair else waiting.pop(0)
-        elif takes_settings:
+        elif takes_settings or "." in name:  # `--data.batch_size=16`: no flag of a script has a dot
             words.append(f"{name}={value if is_pair else _take_value(waiting)}")
         else:
             raise UsageError("guide/odd-flag", flag=word, known=", ".join(f"--{one}" for one in known))

@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 
 from headway.guide.log import GuideLog
+from headway.guide.typed import typed_as
 from headway.messages import language
 from headway.process import die_with_parent
 from headway.telemetry import Event, RunDir, follow_events, list_runs, read_events, read_metrics
@@ -52,7 +53,7 @@ class Listener:
 
 def headway(*words: str) -> list[str]:
     """Return a Headway command for this interpreter, in the language of this process."""
-    return [sys.executable, "-P", "-m", "headway", "--lang", language(), *words]
+    return [sys.executable, "-P", "-m", "headway", "--lang", language(), *typed_as(), *words]
 
 
 def follow(words: Sequence[str], log: GuideLog, listener: Listener, *, out: Path) -> tuple[int, RunDir | None]:

@@ -102,8 +102,15 @@ class Voice:
 class Story:
     """Turns a run's events and steps into the guide's lines and files."""
 
-    def __init__(self, voice: Voice, files: NamedCheckpoints, write: Callable[[str], None]) -> None:
-        self._voice, self._files, self._write = voice, files, write
+    def __init__(
+        self,
+        voice: Voice,
+        files: NamedCheckpoints,
+        write: Callable[[str], None],
+        clear: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Take what speaks, what writes files and lines, and what makes room for the files of a run that begins."""
+        self._voice, self._files, self._write, self._clear = voice, files, write, clear
         self._run: RunDir | None = None
         self._shape: Shape | None = None
         self._is_planned = threading.Event()
@@ -125,6 +132,7 @@ class Story:
 
     def _begin(self, run: RunDir) -> None:
         self._run = run
+        self._clear()
 
     def _step(self, at: Step) -> str | None:
         # Steps and events are followed by two threads; the plan is on its way when there is a step.

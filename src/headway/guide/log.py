@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Literal, TextIO
 
 Level = Literal["INFO", "WARN", "SUCCESS", "ERROR"]
+_LEVELS: dict[str, Level] = {"error: ": "ERROR", "错误：": "ERROR", "! ": "WARN"}
+"""How a command behind the guide's begins a line that is more than information."""
 
 
 class GuideLog:
@@ -47,8 +49,16 @@ class GuideLog:
             stream.write(f"{line}\n")
             stream.flush()
 
+    def keep(self, line: str) -> None:
+        """Write one line to the file alone: the screen gets it from elsewhere."""
+        with self._lock:
+            for one in line.split("\n"):
+                self._file.write(f"{self._with_level(one, 'INFO') if self._is_levelled else one}\n")
+            self._file.flush()
+
     @staticmethod
     def _with_level(line: str, level: Level) -> str:
+        level = next((own for start, own in _LEVELS.items() if level == "INFO" and line.startswith(start)), level)
         return f"[{level}] {time.strftime('%Y-%m-%d %H:%M:%S')} {line}"
 
     def close(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -28,7 +27,8 @@ def judge(
         headway("plan", *options, source, *words, "--json"), capture_output=True, text=True, check=False
     )
     if done.returncode:
-        sys.stderr.write(done.stderr)
+        for line in done.stderr.splitlines():
+            log.write(line)
         facts: Mapping[str, object] = {}
         with contextlib.suppress(HeadwayError):  # a config that cannot be read has no numbers to show
             facts = facts_of(load(source, words).config)

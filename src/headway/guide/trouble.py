@@ -36,6 +36,8 @@ _ADVICE: Advice = {
     "config": "guide/advice-config",
 }
 _CODE = re.compile(r"\[([a-z]+/[a-z0-9-]+)\]\s*$")
+_LEVEL = re.compile(r"^\[\w+\] \d{4}-\d\d-\d\d \d\d:\d\d:\d\d ")
+_ERROR = re.compile(r"^(?:error: |错误：)")
 _EVIDENCE = 400
 
 
@@ -57,15 +59,26 @@ def find_trouble(lines: Sequence[str], run: RunDir | None) -> Trouble:
         cause, evidence = str(last.get("text") or last["class"]), str(last.get("evidence") or "")
         return Trouble(topic=_topic(f"{last['class']} {evidence} {cause}"), cause=cause, evidence=evidence[:_EVIDENCE])
     told = [line for line in lines if _CODE.search(line)]
+    # Of a config with several problems the first one is the cause; the last line only counts them.
+    errors = [line for line in told if _ERROR.match(_LEVEL.sub("", line))]
     if told:
-        return Trouble(topic=_topic(told[-1]), cause=_bare(told[-1]), evidence=_CODE.findall(told[-1])[0])
+        line = (errors or told)[-1]
+        return Trouble(topic=_topic(line), cause=_bare(line), evidence=_explained(_CODE.findall(line)[0]))
     text = [line for line in lines if line.strip()]
     return Trouble(topic=_topic("\n".join(text[-20:])), cause=say("guide/cause-unknown"), evidence=(text or [""])[-1])
 
 
 def trouble_of(error: HeadwayError) -> Trouble:
     """Return what a refusal says."""
-    return Trouble(topic=_topic(f"{error.code} {error.text()}"), cause=error.text(), evidence=error.code)
+    text, first = error.text(), error.text().split("\n", 1)[0]
+    codes = _CODE.findall(first)  # each problem of a config has its own
+    cause, code = (_bare(first), codes[0]) if codes else (text, error.code)
+    return Trouble(topic=_topic(f"{code} {cause}"), cause=cause, evidence=_explained(code))
+
+
+def _explained(code: str) -> str:
+    """Return a code with the command that explains it."""
+    return say("guide/evidence-code", code=code)
 
 
 def write_trouble(log: GuideLog, own: Advice, trouble: Trouble, facts: Mapping[str, object]) -> None:
@@ -116,5 +129,4 @@ def _topic(text: str) -> str:
 
 def _bare(line: str) -> str:
     """Return a printed error without its level, its `error:` and its code."""
-    line = re.sub(r"^\[\w+\] \d{4}-\d\d-\d\d \d\d:\d\d:\d\d ", "", line)
-    return _CODE.sub("", re.sub(r"^(?:error: |错误：)", "", line)).strip()
+    return _CODE.sub("", _ERROR.sub("", _LEVEL.sub("", line))).strip()

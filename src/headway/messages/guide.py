@@ -206,6 +206,10 @@ TEXTS: dict[str, Text] = {
     ),
     "guide/analysis": Text(en="error analysis: {cause}", zh="错误分析：{cause}"),
     "guide/evidence": Text(en="evidence: {evidence}", zh="依据：{evidence}"),
+    "guide/evidence-code": Text(en="{code} (headway explain {code})", zh="{code}（headway explain {code}）"),
+    "guide/not-moved": Text(
+        en="the files of earlier runs could not be moved: {why:said}", zh="无法移走以前训练的文件：{why:said}"
+    ),
     "guide/advice": Text(en="what the guide advises:", zh="指南的建议："),
     "guide/cause-unknown": Text(en="the command ended without an error message", zh="命令结束时没有给出错误信息"),
     "guide/advice-memory": Text(

@@ -159,11 +159,16 @@ def _differences(before: object, now: object, key: str = "") -> dict[str, tuple[
     return found
 
 
+def _own_words(argv: Sequence[str]) -> list[str]:
+    """Return the words without the option behind which a guide's script says how it was called."""
+    return [word for word in argv if not word.startswith("--typed-as=")]
+
+
 def describe_command(argv: Sequence[str] | None = None) -> dict[str, Any]:
     """Return what was typed, where, with which code; of the environment only the names."""
     return {
         "schema": "command/1",
-        "argv": redact_words(["headway", *sys.argv[1:]] if argv is None else argv),
+        "argv": redact_words(["headway", *_own_words(sys.argv[1:])] if argv is None else argv),
         "cwd": os.getcwd(),
         "env": sorted(os.environ),
         "git": _git(Path.cwd()),

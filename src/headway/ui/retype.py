@@ -11,7 +11,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -26,11 +26,12 @@ _UNTYPED: Final = frozenset({"guide", "supervise", "conclude"})
 """Commands of ours that a user's own script or another command has typed."""
 
 _given: list[tuple[str, ...]] = [()]
+_program: list[str] = [""]
 
 
-def remember_words(words: Sequence[str]) -> None:
-    """Keep what the user typed after `headway`, for the hints of this process."""
-    _given[0] = tuple(words)
+def remember_words(words: Sequence[str], *, program: str = "") -> None:
+    """Keep what the user typed after `headway`, or after another program, for the hints of this process."""
+    _given[0], _program[0] = tuple(words), program
 
 
 def given_words() -> tuple[str, ...]:
@@ -50,21 +51,35 @@ def retype(words: Iterable[str] = (), *, swap: Mapping[str, str] | None = None, 
     """Return the user's command line with some words replaced (`swap`), left out (`drop`), changed or added."""
     kept = list(_given[0])
     for old, new in (swap or {}).items():
-        _swap(kept, [old] if old in kept else old.split(" "), new)
+        form = next((form for form in _forms(old) if _find(kept, form) is not None), [old])
+        is_flag = form[0].startswith("--") and not old.startswith("-") and not new.startswith("-")
+        _swap(kept, form, f"--{new}" if is_flag else new)
     for word in drop:
         kept.remove(word) if word in kept else None
     line = [shlex.quote(word) for word in kept]
     for group in _groups(words):
         _put(group, line)
     # A secret among the words is not shown again, although the line then has to be completed by hand.
-    return redact(" ".join([find_program(), *line]))
+    return redact(" ".join([_program[0] or find_program(), *line]))
+
+
+def _forms(word: str) -> Iterator[list[str]]:
+    """Yield how a word may have been typed: `a=1`, `a 1`, and where a script takes flags `--a=1`, `--a 1`."""
+    yield from ([word], word.split(" "))
+    if not word.startswith("-"):
+        name, *value = word.split("=", 1)
+        yield from ([f"--{word}"], [f"--{name}", *value])
+
+
+def _find(words: Sequence[str], old: Sequence[str]) -> int | None:
+    places = range(len(words) - len(old) + 1)
+    return next((place for place in places if list(words[place : place + len(old)]) == list(old)), None)
 
 
 def _swap(words: list[str], old: Sequence[str], new: str) -> None:
-    for place in range(len(words) - len(old) + 1):
-        if words[place : place + len(old)] == list(old):
-            words[place : place + len(old)] = [new]
-            return
+    place = _find(words, old)
+    if place is not None:
+        words[place : place + len(old)] = [new]
 
 
 def paste_ready(hint: str) -> str:
@@ -76,7 +91,8 @@ def _paste(line: str) -> str:
     text = line.strip()
     if text.startswith("headway ") or text == "headway":
         return MARGIN + find_program() + text.removeprefix("headway")
-    if not _WORDS.match(text) or not _given[0] or _given[0][0] in _UNTYPED:
+    is_typed = bool(_program[0] or (_given[0] and _given[0][0] not in _UNTYPED))
+    if not _WORDS.match(text) or not is_typed:
         return line
     found = _REMARK.search(text)
     words = (text[: found.start()] if found else text).split(" ")

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from headway import guide
-from headway.guide import GuideLog, find_trouble, write_trouble
+from headway.errors import HeadwayError, UsageError
+from headway.guide import GuideLog, find_trouble, trouble_of, write_trouble
 from headway.guide.trouble import facts_of
 from headway.messages import set_language
 from headway.recipes.nanochat.guide import ADVICE
@@ -61,9 +62,33 @@ def test_each_row_of_the_guides_tables_of_troubles_is_known_by_what_is_printed(t
     assert wanted in said and line.split(" [")[0].removeprefix("error: ") in said
 
 
-def test_a_refusal_is_explained_in_the_log_too(tmp_path):
-    from headway.errors import UsageError
+def test_of_a_config_with_problems_the_first_is_the_cause_and_not_their_number():
+    lines = [
+        "error: line: steps is many [config/wrong-value]",
+        "  headway config explain",
+        "one problem [config/problems]",
+    ]
+    found = find_trouble([f"[ERROR] 2026-11-19 06:34:13 {line}" for line in lines], None)
+    assert (found.cause, found.evidence) == (
+        "line: steps is many",
+        "config/wrong-value (headway explain config/wrong-value)",
+    )
+    with pytest.raises(HeadwayError) as refused:
+        guide.load(None, ["recipe=nanochat", "num_iterations=many"])
+    assert "num_iterations" in trouble_of(refused.value).cause
 
+
+def test_the_hint_of_a_refusal_is_in_the_log(tmp_path):
+    def refuse(log):
+        raise UsageError("guide/no-config", path="x.yaml", known="a.yaml", usual="a.yaml")
+
+    with pytest.raises(UsageError):
+        guide.with_log({}, GuideLog(tmp_path / "log", is_levelled=True), refuse)
+    assert "[INFO]" in (tmp_path / "log").read_text().splitlines()[-1]
+    assert "use one of them, or omit it to use a.yaml" in (tmp_path / "log").read_text()
+
+
+def test_a_refusal_is_explained_in_the_log_too(tmp_path):
     def refuse(log):
         raise UsageError("guide/no-config", path="x.yaml", known="a.yaml", usual="a.yaml")
 

@@ -51,6 +51,33 @@ def test_words_are_replaced_and_left_out():
     assert retype(swap={"--depth 6": "depth=6"}, drop=["--zz"]) == "headway train nanochat depth=6 gpus=1"
 
 
+@pytest.mark.parametrize(
+    ("words", "hint", "line"),
+    [
+        (["--device_batch_size=16"], "  --device_batch_size=12 --total_batch_size=49152",
+         "  ./train.sh --device_batch_size=12 --total_batch_size=49152"),
+        ([], "  --data.batch_size=10", "  ./train.sh --data.batch_size=10"),
+        (["--mode", "train"], "  headway config explain lr", "  headway config explain lr"),
+    ],
+)  # fmt: skip
+def test_behind_a_script_of_a_guide_its_own_command_is_typed_again(words, hint, line):
+    remember_words(words, program="./train.sh")
+    assert paste_ready(hint) == line
+
+
+@pytest.mark.parametrize("typed", [["--iteration=3"], ["--iteration", "3"], ["iteration=3"]])
+def test_a_wrong_word_is_put_right_however_a_script_takes_it(typed):
+    remember_words(["x.py", *typed], program="./train.sh")
+    wanted = "iterations=3" if typed == ["iteration=3"] else "--iterations=3"
+    assert retype(swap={"iteration=3": "iterations=3"}) == f"./train.sh x.py {wanted}"
+
+
+def test_a_command_behind_a_script_is_told_the_line_that_was_typed(capsys):
+    with pytest.raises(SystemExit):
+        main(["--typed-as='python train.py' data.batch_siz=16", "plan", "layoutmaster", "data.batch_siz=16"])
+    assert "python train.py data.batch_size=16" in capsys.readouterr().err
+
+
 def test_a_secret_is_not_shown_again():
     remember_words(["train", "nanochat", "--wandb_api_key=0123456789abcdef0123456789abcdef01234567"])
     assert "0123456789abcdef" not in retype(["depth=4"])

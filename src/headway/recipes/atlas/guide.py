@@ -30,6 +30,11 @@ HELP = {
 ADVICE = {"memory": "atlas/advice-memory"}
 
 
+def program(entry: str, _: Sequence[str]) -> str:
+    """Return the command as the guide writes it."""
+    return guide.launcher_of("atlas/train.py") if entry == "train" else f"python atlas/{entry}.py"
+
+
 def main(entry: str, argv: Sequence[str]) -> int:
     """Run one of the guide's commands."""
     if entry == "eval":

@@ -40,6 +40,11 @@ HELP = {
 ADVICE = {"memory": "layoutmaster/advice-memory"}
 
 
+def program(entry: str, _: Sequence[str]) -> str:
+    """Return the command as the guide writes it."""
+    return f"./{entry}.sh" if entry == "start_training" else f"python {entry}.py"
+
+
 def main(entry: str, argv: Sequence[str]) -> int:
     """Run one of the guide's commands."""
     asked = guide.read_flags(argv, _FLAGS)

@@ -23,6 +23,11 @@ HELP = {
 ADVICE = {"memory": "nanochat/advice-memory", "wandb": "nanochat/advice-wandb", "libuv": "nanochat/advice-libuv"}
 
 
+def program(entry: str, _: Sequence[str]) -> str:
+    """Return the command as the guide writes it."""
+    return f"./{entry}.sh"
+
+
 def main(entry: str, argv: Sequence[str]) -> int:
     """Run one of the guide's commands."""
     if entry == "monitor_training":

@@ -26,6 +26,16 @@ HELP = {
 ADVICE = {"memory": "rdt/advice-memory", "port": "rdt/advice-port"}
 
 
+def program(entry: str, argv: Sequence[str]) -> str:
+    """Return the command as the guide writes it: what stands before `--` is in a script of its own."""
+    if entry == "evaluate":
+        return "python eval_sim/eval_rdt_libero.py"
+    if "--" not in argv:
+        return guide.launcher_of("main.py")
+    is_one = "--num_processes=1" in argv[: list(argv).index("--")]
+    return f"bash {_SCRIPTS[1 if is_one else 2]}"
+
+
 def main(entry: str, argv: Sequence[str]) -> int:
     """Run one of the guide's commands."""
     if entry == "evaluate":

@@ -39,6 +39,11 @@ HELP = {
 ADVICE = {"memory": "tfnet/advice-memory", "device": "tfnet/advice-device", "environment": "tfnet/advice-environment"}
 
 
+def program(entry: str, _: Sequence[str]) -> str:
+    """Return the command as the guide writes it."""
+    return f"python {entry}.py"
+
+
 def main(entry: str, argv: Sequence[str]) -> int:
     """Run one of the guide's commands."""
     if entry == "where_mindspore":
