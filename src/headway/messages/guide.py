@@ -206,7 +206,9 @@ TEXTS: dict[str, Text] = {
     ),
     "guide/analysis": Text(en="error analysis: {cause}", zh="错误分析：{cause}"),
     "guide/evidence": Text(en="evidence: {evidence}", zh="依据：{evidence}"),
-    "guide/evidence-code": Text(en="{code} (headway explain {code})", zh="{code}（headway explain {code}）"),
+    "guide/evidence-code": Text(
+        en="error code {code}, explained by headway explain {code}", zh="错误代码 {code}，说明见 headway explain {code}"
+    ),
     "guide/not-moved": Text(
         en="the files of earlier runs could not be moved: {why:said}", zh="无法移走以前训练的文件：{why:said}"
     ),

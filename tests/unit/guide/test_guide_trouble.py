@@ -71,7 +71,7 @@ def test_of_a_config_with_problems_the_first_is_the_cause_and_not_their_number()
     found = find_trouble([f"[ERROR] 2026-11-19 06:34:13 {line}" for line in lines], None)
     assert (found.cause, found.evidence) == (
         "line: steps is many",
-        "config/wrong-value (headway explain config/wrong-value)",
+        "error code config/wrong-value, explained by headway explain config/wrong-value",
     )
     with pytest.raises(HeadwayError) as refused:
         guide.load(None, ["recipe=nanochat", "num_iterations=many"])
