@@ -257,7 +257,14 @@ def _tfnet(place: Path) -> Day:
 
     root = write_small(place / "small")
     own = [word for word in SMALL if not word.startswith("batch.")]
-    words = (*own, "save.every=1", f"task.data_dir={root}", "task.synthetic=true", "task.framework=torch")
+    words = (
+        *own,
+        "parallel.threads=1",
+        "save.every=1",
+        f"task.data_dir={root}",
+        "task.synthetic=true",
+        "task.framework=torch",
+    )
     pairs = (word.split("=", 1) for word in words)
     return Day("tfnet", place, {f"HEADWAY_SET_{key.upper().replace('.', '__')}": value for key, value in pairs})
 

@@ -442,7 +442,15 @@ def walk_tfnet(place: Path) -> Day:
     from fakes.tfnet_set import SMALL, write_small
 
     root = write_small(place / "small")
-    words = (*SMALL, "save.every=1", f"task.data_dir={root}", "task.synthetic=true", "task.framework=torch")
+    # Two threads on busy cores wait for each other most of the time.
+    words = (
+        *SMALL,
+        "parallel.threads=1",
+        "save.every=1",
+        f"task.data_dir={root}",
+        "task.synthetic=true",
+        "task.framework=torch",
+    )
     env = {
         f"HEADWAY_SET_{key.upper().replace('.', '__')}": value for key, value in (word.split("=", 1) for word in words)
     }

@@ -24,6 +24,9 @@ from headway.task import find_recipe
 _ROOM = 4
 """How many times the small model's own size an edited one may have; beyond that a step takes minutes on a CPU."""
 _NAMES = ("recipe", "preset")
+_IN_STEPS = {"train.epochs": "steps", "eval.every_epochs": "every", "save.every_epochs": "every"}
+"""Lengths in epochs, to the field beside them that counts steps."""
+_DATA = ("data_dir", "_data_path", "_label_path")
 _WORKERS = ("parallel.workers", "parallel.all_workers")
 
 
@@ -223,9 +226,9 @@ def _notes(sized: Sized, guide: LoadedConfig, loaded: LoadedConfig) -> tuple[str
         if key in _NAMES or key not in guide.guide_names:
             continue
         why = "size" if sized.of_size(key) else "cores" if key in _WORKERS else "small"
-        # A reason of the guide's own explains a value that follows the guide's; where none is set, the plan decides.
-        own = sized.why.get(key) if used[key] is not None else None
-        reason = say(own or f"guide/unused-{why}", cores=os.cpu_count() or 1)
+        # A path of the guide's own that does not hold is one where nothing is.
+        why = "data" if key.endswith(_DATA) else why
+        reason = say(sized.why.get(key) or f"guide/unused-{why}", cores=os.cpu_count() or 1)
         name = guide.guide_names[key]
         lines.append(f"  {name}: {_plain(said[key])} → {_instead(key, used[key], sized, loaded)}  ({reason})")
     return (say("guide/unused", num=len(lines), flag=FULL_SIZE), *lines) if lines else ()
@@ -235,6 +238,9 @@ def _instead(key: str, value: Any, sized: Sized, loaded: LoadedConfig) -> str:
     """Return the value used in place of the guide's; where none is set, the plan's. Any: values of many types."""
     if value is None and key in _WORKERS:
         return say("guide/each-rank", num=loaded.config.parallel.workers)
+    steps = loaded.config.model_dump()[key.split(".")[0]].get(_IN_STEPS.get(key, ""))
+    if value is None and steps:
+        return say("guide/in-steps", num=steps)
     if value is None and key.startswith(("batch.", "parallel.")):
         return _planned_batch(key, loaded) or say("guide/unset-planned")
     return say("guide/unset-own") if value is None and sized.of_size(key) else _plain(value)

@@ -87,6 +87,8 @@ TEXTS: dict[str, Text] = {
     "guide/unused-small": Text(en="chosen for the small model", zh="按小模型选取"),
     "guide/unset": Text(en="not set", zh="不设置"),
     "guide/unset-planned": Text(en="see the plan", zh="见下面的计划"),
+    "guide/in-steps": Text(en="{num:,} steps", zh="{num:,} 步"),
+    "guide/unused-data": Text(en="no data there: the built-in set is used", zh="该处没有数据，改用内置数据"),
     "guide/each-rank": Text(en="{num} per rank", zh="每 rank {num} 个"),
     "guide/size-layers": Text(en="width {width}, {layers} layers", zh="宽度 {width}，{layers} 层"),
     "guide/unset-own": Text(en="a small built-in one", zh="内置的小模块"),

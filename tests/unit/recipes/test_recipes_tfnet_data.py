@@ -8,7 +8,15 @@ from PIL import Image
 from headway.config import load_config
 from headway.errors import CheckError, ConfigError
 from headway.recipes.tfnet.clips import ClipData, padded_length
-from headway.recipes.tfnet.data import Clip, baseline, count_train_samples, least_frames, open_dataset, prepare
+from headway.recipes.tfnet.data import (
+    Clip,
+    _constant_answers,
+    baseline,
+    count_train_samples,
+    least_frames,
+    open_dataset,
+    prepare,
+)
 from headway.recipes.tfnet.glosses import make_vocabulary
 from headway.recipes.tfnet.labels import HEADER, read_labels
 from headway.recipes.tfnet.preset import RECIPE
@@ -228,3 +236,9 @@ def test_the_guides_switch_for_mixed_precision_is_a_level(given, level):
 
 def test_the_closed_form_gives_the_published_parameter_count():
     assert TfnetSection().num_params(3476) == 73_154_195
+
+
+def test_the_best_constant_answer_does_not_depend_on_the_order_of_sets():
+    sentences = [("b", "a", "c", "."), ("c", "b", "a", "."), ("a", "c", "b", "?"), ("b", "c", "a", "?")]
+    wanted = [["."], ["a", "."], ["a", "b", "."]]
+    assert all(_constant_answers(list(order)) == wanted for order in itertools.permutations(sentences))

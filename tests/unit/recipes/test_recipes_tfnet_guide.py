@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -32,8 +33,21 @@ def test_the_guides_own_numbers_are_replaced_and_listed(project):
     made = choose(Asked())
     assert (made.config.batch.per_device, made.config.train.steps, made.config.train.epochs) == (8, 160, None)
     block = "\n".join(made.notes)
-    for wanted in ("model.hidden_size: 1024 → 64", "training.learning_rate: 0.0001 → 0.003", "training.num_epochs: 55"):
+    no_data = (
+        "dataset.train_label_path: data/CE-CSL/label/train.csv → not set  (no data there: the built-in set is used)"
+    )
+    for wanted in ("model.hidden_size: 1024 → 64", "training.learning_rate: 0.0001 → 0.003", no_data):
         assert wanted in block
+    assert "training.num_epochs: 55 → 160 steps" in block and "training.eval_interval: 1 → 20 steps" in block
+
+
+def test_the_guides_own_paths_hold_where_its_data_is(project):
+    label = Path("data/CE-CSL/label/train.csv")
+    label.parent.mkdir(parents=True)
+    label.write_text("Number,Translator,Chinese Sentences,Gloss,Note\n")
+    made = choose(Asked())
+    assert (made.config.task.train_label_path, made.config.task.synthetic) == (str(label), False)
+    assert "data_path" not in "\n".join(made.notes)
 
 
 def test_edited_batch_epochs_rate_and_size_are_used(project):

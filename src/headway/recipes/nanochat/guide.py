@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from headway import guide
@@ -80,13 +81,13 @@ def choose(asked: guide.Asked, config: Path, *, is_full: bool) -> guide.Choice:
         full=full_words(config) if is_full else (),
         of_size=_OF_SIZE.__contains__,
         holds=lambda *_: False,
-        why={"batch.total": "nanochat/guide-samples"},
     )
     choice = guide.choose(sized, config, asked.words, is_full=is_full)
     said, used = choice.guide.config, choice.config
     if is_full or said.batch.total is None or used.batch.total != said.batch.total:
         return choice
     tokens = said.batch.total // said.task.max_seq_len * used.task.max_seq_len
+    sized = replace(sized, why={"batch.total": "nanochat/guide-samples"})
     return guide.choose(sized, config, asked.words, is_full=False, adapted=[f"total_batch_size={tokens}"])
 
 

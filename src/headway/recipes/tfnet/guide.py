@@ -64,19 +64,20 @@ def is_full(asked: guide.Asked) -> bool:
 
 def choose(asked: guide.Asked) -> guide.Choice:
     """Return what is trained: the guide's file and size, or a small model that learns on CPU."""
+    has_data = (DATA / "label" / "train.csv").exists()
     sized = guide.Sized(
         recipe="tfnet",
         script="train_tfnet_gpu.py",
         full=("preset=gpu",),
         of_size=_OF_SIZE.__contains__,
-        holds=lambda key, _: key in _HOLDS,
+        holds=lambda key, _: key in _HOLDS or (has_data and key.endswith(("_data_path", "_label_path"))),
     )
     file = asked.config(CONFIG)
     given = guide.load(file, ["recipe=tfnet", *sized.full, *asked.words])
     python = _interpreter(asked.flags.get("python"), given)
     own = [f"env.python={python}"] if python else []
     full = is_full(asked)
-    if not full and (DATA / "label" / "train.csv").exists() and given.origins["task.data_dir"].layer == "default":
+    if not full and has_data and given.origins["task.data_dir"].layer == "default":
         own += [f"task.data_dir={DATA}", "task.synthetic=false"]
     return guide.choose(sized, file, asked.words, is_full=full, own=own)
 
