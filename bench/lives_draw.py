@@ -14,7 +14,8 @@ PHASES = (
     *("eval", "eval", "validated", "validated", "save", "saving", "saving", "saved", "trial", "tried"),
 )
 """Where a kill may hit. `ended`: the step is saved, if that was due; `saving`: while files are written."""
-Change = Literal["plain", "ranks", "micro", "total", "longer", "fork"]
+Change = Literal["plain", "ranks", "micro", "total", "longer", "fork", "precision", "strategy"]
+Precision = Literal["fp32", "bf16", "fp16"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +73,8 @@ class Keys:
     save_s: float | None = None
     keep_best: bool = True
     keep_last: int = 2
-    precision: Literal["fp32", "bf16", "fp16"] = "fp32"
+    precision: Precision = "fp32"
+    strategy: Literal["auto", "fsdp"] = "auto"
     optimizer: Literal["adamw", "adam", "muon"] = "adamw"
     workers: int = 0
 
@@ -103,6 +105,7 @@ class Keys:
             "train.precision": self.precision,
             "optimizer.name": self.optimizer,
             "parallel.workers": self.workers,
+            "parallel.strategy": self.strategy,
         }
         words = [f"{key}={'null' if value is None else value}" for key, value in values.items()]
         if self.warmup is not None:
@@ -134,6 +137,8 @@ class Turn:
     """One command: how it changes the run, and what happens to it."""
 
     change: Change = "plain"
+    also: tuple[Change, ...] = ()
+    """What the same command changes besides."""
     strikes: tuple[Strike, ...] = ()
 
 
@@ -167,6 +172,13 @@ def draw_life(seed: int, *, is_real: bool) -> Life:
     share = rng.choice((0.0, 0.0, 0.5, 1.0))
     in_file = frozenset(word for word in words if rng.random() < share)
     turns = tuple(_draw_turns(rng, keys, rng.randint(2, 6), is_real=is_real))
+    # Drawn apart, so that a life keeps its number and all else when this is drawn differently.
+    more = Random(f"{seed} and more")
+    if more.random() < 0.2:
+        keys = replace(keys, strategy="fsdp")
+    turns = tuple(
+        replace(turn, also=_draw_also(more, keys, turn)) if place else turn for place, turn in enumerate(turns)
+    )
     return Life(seed=seed, keys=keys, turns=turns, in_file=in_file, is_real=is_real)
 
 
@@ -187,6 +199,24 @@ def changed_batch(rng: Random, batch: Batch, change: Change) -> Batch | None:
         return replace(batch, micro=micro, turns=share // micro)
     turns = rng.choice((1, 2, 3))
     return replace(batch, micro=rng.choice((1, 2, 4)), turns=turns)
+
+
+def _draw_also(rng: Random, keys: Keys, turn: Turn) -> tuple[Change, ...]:
+    """Return what a command that continues changes besides: mostly nothing."""
+    if rng.random() < 0.7:
+        return ()
+    batches: tuple[Change, ...] = () if keys.norm or turn.change in ("ranks", "micro", "total") else ("ranks", "micro")
+    others: tuple[Change, ...] = ("fork", "longer", "precision", "precision", "strategy", *batches)
+    drawn = {rng.choice(others), rng.choice(others)} - {turn.change}
+    if {"ranks", "micro"} <= drawn:
+        drawn.remove("micro")
+    return tuple(sorted(drawn))
+
+
+def other_precision(rng: Random, precision: Precision, *, is_real: bool) -> Precision:
+    """Return another precision; a plan for CPU ranks refuses fp16."""
+    all_of_them: tuple[Precision, ...] = ("fp32", "bf16") if is_real else ("fp32", "bf16", "fp16")
+    return rng.choice([one for one in all_of_them if one != precision])
 
 
 def _draw_keys(rng: Random) -> Keys:

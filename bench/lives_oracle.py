@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from headway.task.order import Order, expected_ledger
-from lives_draw import Keys, Length
+from lives_draw import Keys, Length, Precision
 
 FIRST_SCALE = 2.0**20
 """Loss scale that lives in fp16 begin with: so large that the first steps of some overflow."""
@@ -24,6 +24,7 @@ class Part:
     step: int
     batch: int
     length: Length
+    precision: Precision = "fp32"
 
 
 @dataclass(slots=True)
@@ -33,14 +34,19 @@ class Book:
     keys: Keys
     parts: list[Part] = field(default_factory=list)
 
-    def begin(self, step: int, batch: int, length: Length) -> None:
+    def begin(self, step: int, batch: int, length: Length, precision: Precision) -> None:
         """Note a command that continues after a step: later parts are undone."""
         self.parts = [part for part in self.parts if part.step < step]
-        self.parts.append(Part(step=step, batch=batch, length=length))
+        self.parts.append(Part(step=step, batch=batch, length=length, precision=precision))
 
     def part_of(self, step: int) -> Part:
         """Return the part a step belongs to."""
         return next(part for part in reversed(self.parts) if part.step < step)
+
+    def scaled_since(self, step: int) -> int:
+        """Return the step after which all steps up to this one were taken in fp16: its scale begins there."""
+        others = [place for place, part in enumerate(self.parts) if part.precision != "fp16" and part.step < step]
+        return self.parts[others[-1] + 1].step if others and others[-1] + 1 < len(self.parts) else 0
 
     def trained(self, step: int) -> int:
         """Return the samples of the first steps."""
@@ -189,11 +195,18 @@ def _wrong_rows(book: Book, facts: Facts) -> Iterator[str]:
     missing = [step for step in range(1, facts.step + 1) if step not in facts.rows]
     skipped = set(missing) - (facts.guard_steps if book.keys.policy == "skip" else frozenset())
     # A step whose gradients were too large for fp16 updates nothing and halves the scale, once.
+    others = sorted(step for step in skipped if book.part_of(step).precision != "fp16")
+    if others:
+        yield f"steps without a row, and not in fp16: {others}"
+    last = book.part_of(facts.step).precision
+    if facts.step == book.parts[-1].step:
+        last = book.parts[-1].precision if (facts.scale is None) == (book.parts[-1].precision != "fp16") else last
+    if (facts.scale is None) != (last != "fp16"):
+        yield f"the loss scale is {facts.scale} in {last}"
+    halved = sorted(step for step in skipped if step > book.scaled_since(facts.step))
     overflows = 0 if facts.scale is None else round(math.log2(FIRST_SCALE / facts.scale))
-    if len(skipped) != overflows:
-        yield f"steps without a row: {sorted(skipped)}, but the loss scale was halved {overflows} times"
-    if (facts.scale is None) != (book.keys.precision != "fp16"):
-        yield f"the loss scale is {facts.scale} in {book.keys.precision}"
+    if facts.scale is not None and len(halved) != overflows:
+        yield f"steps without a row: {halved}, but the loss scale was halved {overflows} times"
     beyond = sorted(step for step in facts.rows if step > facts.step)
     if beyond:
         yield f"rows beyond the last step: {beyond}"

@@ -3,7 +3,8 @@
 Draws random lives of a run: keys (length in steps, epochs or samples; warm-up; schedule; average; batch norm; guard
 with samples that are not numbers; patience; best; saves by steps, epochs and seconds; accumulation; precision;
 optimizer), then two to six events on 1 to 4 CPU ranks: stops, kills of one rank or all in any phase, resumes as it is,
-on other ranks, with another micro-batch, another total batch or more steps, and forks. A life whose commands change
+on other ranks, with another micro-batch, another total batch, precision or strategy or more steps, and forks, also
+several of these by one command. A life whose commands change
 nothing must end bit-equal to the undisturbed run; one whose ranks or micro-batch change, equal but for rounding where
 the model allows it. Every life is compared with arithmetic of its own (`lives_oracle.py`): total batch, learning rate
 of every step, samples exactly once an epoch, validations, best step, early stop, final state and exit code.
@@ -32,7 +33,7 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -42,8 +43,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from fakes.engine_run import TINY, read_tensors
 from headway.checkpoint import list_checkpoints, read_manifest
 from headway.telemetry import Beat, RunDir, read_beat, read_events, read_json, read_metrics, run_state
-from lives_draw import Batch, Change, Length, Life, Strike, Turn, changed_batch, draw_life
-from lives_oracle import Book, Facts, bad_step, find_wrong
+from lives_draw import (
+    Batch,
+    Change,
+    Length,
+    Life,
+    Precision,
+    Strike,
+    Turn,
+    changed_batch,
+    draw_life,
+    other_precision,
+)
+from lives_oracle import Book, Facts, Part, bad_step, find_wrong
 from lives_ranks import Attempts
 
 _LIMIT_S = 240.0
@@ -237,6 +249,8 @@ class Record:
     total: int
     """Samples of one step, as they must be."""
     length: Length
+    precision: Precision
+    strategy: str
     runs: list[tuple[RunDir, int]] = field(default_factory=list)
     """Each run of the life and the step at which it began."""
     changes: set[Change] = field(default_factory=set)
@@ -249,16 +263,29 @@ class Record:
         """The last one."""
         return self.runs[-1][0]
 
+    def standing(self) -> tuple[list[Part], int, Length, Precision, str, set[Change]]:
+        """Return what a command that is refused must not have changed."""
+        return list(self.book.parts), self.total, self.length, self.precision, self.strategy, set(self.changes)
+
 
 def live(place: Path, life: Life, ranks: Attempts, tally: Tally) -> list[str]:
     """Live one life and return what is wrong with it."""
     place.mkdir()
     keys = life.keys
     book, batch = Book(keys), keys.batch
-    record = Record(life=life, place=place, book=book, batch=batch, total=batch.total, length=keys.length)
+    record = Record(
+        life=life,
+        place=place,
+        book=book,
+        batch=batch,
+        total=batch.total,
+        length=keys.length,
+        precision=keys.precision,
+        strategy=keys.strategy,
+    )
     rng = Random(life.seed + 1)
     for number, turn in enumerate(life.turns):
-        before = list(record.book.parts), record.total, record.length, set(record.changes)
+        before = record.standing()
         words = start_words(record) if number == 0 else resume_words(record, turn, rng)
         tally.events += number > 0
         code, hit = run_command(words, place, turn.strikes) if life.is_real else ranks.run(words, place, turn.strikes)
@@ -267,9 +294,10 @@ def live(place: Path, life: Life, ranks: Attempts, tally: Tally) -> list[str]:
             name = f"{strike.kind} in {phase}" if "kill" in strike.kind else strike.kind
             tally.hits[name] = tally.hits.get(name, 0) + 1
         if number > 0:
-            tally.hits[f"resume {turn.change}"] = tally.hits.get(f"resume {turn.change}", 0) + 1
+            for change in (turn.change, *turn.also):
+                tally.hits[f"resume {change}"] = tally.hits.get(f"resume {change}", 0) + 1
         if number > 0 and code == 2 and is_rightly_refused(record):
-            record.book.parts, record.total, record.length, record.changes = before
+            record.book.parts, record.total, record.length, record.precision, record.strategy, record.changes = before
             continue
         note_end(record, turn, code, hit, is_first=number == 0)
         if record.wrong or record.is_over:
@@ -283,7 +311,7 @@ def start_words(record: Record) -> list[str]:
     """Return the command that starts the run, with some of its settings in a file."""
     life = record.life
     typed = [word for word in life.keys.words() if word not in life.in_file]
-    record.book.begin(0, record.total, record.length)
+    record.book.begin(0, record.total, record.length, record.precision)
     if not life.in_file:
         return ["train", TINY, *typed, *_PACE]
     lines = [f"{key}: {value}" for key, _, value in (word.partition("=") for word in sorted(life.in_file))]
@@ -296,36 +324,54 @@ def resume_words(record: Record, turn: Turn, rng: Random) -> list[str]:
     steps = sorted({info.step for info in list_checkpoints(record.run.checkpoints)})
     at = steps[-1] if steps else 0
     words = ["resume", str(record.run.root)]
-    change = turn.change
-    batch = changed_batch(rng, record.batch, change) if change in ("ranks", "micro", "total") else None
-    if (change == "fork" and not steps) or (change in ("ranks", "micro", "total") and batch is None):
-        change = "plain"
-    if change == "total" and record.life.keys.bad and not steps:
-        change = "plain"  # a bad sample might come before there is anything to go back to
-    if change == "total" and record.life.keys.bad and batch is not None and 6 * batch.total > record.life.keys.size:
-        change = "plain"  # hardly a batch would be without a bad sample, and the guard's limit is soon reached
-    if change == "fork":
+    if "fork" in (turn.change, *turn.also) and steps:
         at = rng.choice(steps)
         words += ["--step", str(at)]
-    elif change == "longer":
+        record.changes.add("fork")
+    # The batch first: how many samples are left depends on it.
+    for change in sorted({turn.change, *turn.also} - {"fork", "plain"}, key="longer".__eq__):
+        words += change_words(record, change, at, rng, is_saved=bool(steps))
+    record.book.begin(at, record.total, record.length, record.precision)
+    return words
+
+
+def change_words(record: Record, change: Change, at: int, rng: Random, *, is_saved: bool) -> list[str]:
+    """Return the settings that change a run which continues after a step, and note them."""
+    if change == "longer":
         steps_then = max(record.book.total_steps(), at) + rng.randint(1, 6)
         record.former_ends.add(record.book.total_steps())
         record.length = Length(key="steps", value=steps_then)
         if rng.random() < 0.5:
             record.length = Length(key="samples", value=record.book.trained(at) + (steps_then - at) * record.total)
-        words.append(record.length.word())
-    elif batch is not None and change != "plain":
-        if change == "ranks":
-            words.append(f"parallel.cpus={batch.ranks}")
-        elif change == "micro":
-            words.append(f"batch.per_device={batch.micro}")
-        else:
-            words += [f"batch.per_device={batch.micro}", f"batch.total={batch.total}"]
-            record.total = batch.total
-            record.former_ends.add(record.book.total_steps())
-    record.changes.add(change)
-    record.book.begin(at, record.total, record.length)
+        words = [record.length.word()]
+    elif change == "precision":
+        record.precision = other_precision(rng, record.precision, is_real=record.life.is_real)
+        words = [f"train.precision={record.precision}"]
+    elif change == "strategy":
+        record.strategy = "auto" if record.strategy == "fsdp" else "fsdp"
+        words = [f"parallel.strategy={record.strategy}"]
+    else:
+        words = _batch_words(record, change, rng, is_saved=is_saved)
+    if words:
+        record.changes.add(change)
     return words
+
+
+def _batch_words(record: Record, change: Change, rng: Random, *, is_saved: bool) -> list[str]:
+    batch = changed_batch(rng, record.batch, change)
+    if batch is None:
+        return []
+    if change == "ranks":
+        return [f"parallel.cpus={batch.ranks}"]
+    if change == "micro":
+        return [f"batch.per_device={batch.micro}"]
+    if record.life.keys.bad and (not is_saved or 6 * batch.total > record.life.keys.size):
+        # A bad sample might come before there is anything to go back to; or hardly a batch would be without one, and
+        # the guard's limit is soon reached.
+        return []
+    record.total = batch.total
+    record.former_ends.add(record.book.total_steps())
+    return [f"batch.per_device={batch.micro}", f"batch.total={batch.total}"]
 
 
 def is_rightly_refused(record: Record) -> bool:
@@ -434,7 +480,7 @@ def compare(record: Record, facts: Facts, ranks: Attempts) -> list[str]:
     """Compare a life with the undisturbed run, where it promises to be equal to it."""
     keys, changes = record.life.keys, record.changes
     is_exact = changes <= {"plain", "fork"}
-    is_near = changes <= {"plain", "fork", "ranks", "micro"} and not keys.norm and keys.dropout == 0
+    is_near = changes <= {"plain", "fork", "ranks", "micro", "strategy"} and not keys.norm and keys.dropout == 0
     is_near = is_near and keys.precision == "fp32" and keys.optimizer == "adamw"
     if not is_exact and not is_near:
         return []
@@ -444,9 +490,7 @@ def compare(record: Record, facts: Facts, ranks: Attempts) -> list[str]:
     if code != 0:
         return [f"the undisturbed run ended with exit code {code}: {_tail(place)}"]
     (job,) = place.glob("runs/*/job.json")
-    peace = Record(
-        life=record.life, place=place, book=record.book, batch=record.batch, total=record.total, length=record.length
-    )
+    peace = replace(record, place=place, runs=[])
     peace.runs.append((RunDir(job.parent), 0))
     calm = gather(peace)
     wrong = []
