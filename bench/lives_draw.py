@@ -14,7 +14,7 @@ PHASES = (
     *("eval", "eval", "validated", "validated", "save", "saving", "saving", "saved", "trial", "tried"),
 )
 """Where a kill may hit. `ended`: the step is saved, if that was due; `saving`: while files are written."""
-Change = Literal["plain", "ranks", "micro", "total", "longer", "fork", "precision", "strategy"]
+Change = Literal["plain", "ranks", "micro", "total", "longer", "shorter", "fork", "precision", "strategy"]
 Precision = Literal["fp32", "bf16", "fp16"]
 
 
@@ -206,10 +206,14 @@ def _draw_also(rng: Random, keys: Keys, turn: Turn) -> tuple[Change, ...]:
     if rng.random() < 0.7:
         return ()
     batches: tuple[Change, ...] = () if keys.norm or turn.change in ("ranks", "micro", "total") else ("ranks", "micro")
-    others: tuple[Change, ...] = ("fork", "longer", "precision", "precision", "strategy", *batches)
+    others: tuple[Change, ...] = ("fork", "longer", "shorter", "precision", "precision", "strategy", *batches)
     drawn = {rng.choice(others), rng.choice(others)} - {turn.change}
     if {"ranks", "micro"} <= drawn:
         drawn.remove("micro")
+    if "shorter" in drawn:
+        drawn.discard("longer")
+    if turn.change == "longer":
+        drawn.discard("shorter")
     return tuple(sorted(drawn))
 
 

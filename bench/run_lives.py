@@ -2,9 +2,9 @@
 
 Draws random lives of a run: keys (length in steps, epochs or samples; warm-up; schedule; average; batch norm; guard
 with samples that are not numbers; patience; best; saves by steps, epochs and seconds; accumulation; precision;
-optimizer), then two to six events on 1 to 4 CPU ranks: stops, kills of one rank or all in any phase, resumes as it is,
-on other ranks, with another micro-batch, another total batch, precision or strategy or more steps, and forks, also
-several of these by one command. A life whose commands change
+optimizer; strategy), then two to six events on 1 to 4 CPU ranks: stops, kills of one rank or all in any phase, resumes
+as it is, on other ranks, with another micro-batch, another total batch, precision or strategy, more or fewer steps, and
+forks, also several of these by one command. A life whose commands change
 nothing must end bit-equal to the undisturbed run; one whose ranks or micro-batch change, equal but for rounding where
 the model allows it. Every life is compared with arithmetic of its own (`lives_oracle.py`): total batch, learning rate
 of every step, samples exactly once an epoch, validations, best step, early stop, final state and exit code.
@@ -13,7 +13,7 @@ Most lives run the commands inside this process up to where they would supervise
 exact place (`lives_ranks.py`): these are the same every time. `--real` of a hundred are typed as commands, each a
 process of its own with its supervisor, which may be killed too; where those are hit depends on the clock.
 
-    python bench/run_lives.py [--lives 300] [--seed 1] [--real 10] [--seconds S] [--only N …] [--keep] [--at-once 1]
+    python bench/run_lives.py [--lives 300] [--first 0] [--seed 1] [--real 10] [--seconds S] [--only N …] [--keep] [--at-once 1]
 """
 
 from __future__ import annotations
@@ -78,6 +78,7 @@ def main() -> None:
     """Live, and print what is wrong and, last, the figures as JSON; end with 1 when anything is."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lives", type=int, default=300)
+    parser.add_argument("--first", type=int, default=0, help="number of the first life, to live them in several goes")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--real", type=int, default=10, help="of a hundred lives, how many are typed as commands")
     parser.add_argument("--seconds", type=float, default=math.inf, help="no life begins after this time")
@@ -85,7 +86,8 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=1, help="lives that are lived side by side")
     parser.add_argument("--keep", action="store_true", help="leave the runs of wrong lives where they are")
     args = parser.parse_args()
-    numbers: Sequence[int] = range(args.seed * 100_000, args.seed * 100_000 + args.lives)
+    first = args.seed * 100_000 + args.first
+    numbers: Sequence[int] = range(first, first + args.lives)
     numbers = args.only or numbers
     tally = live_side_by_side(numbers, args.at_once, real=args.real, keep=args.keep, seconds=args.seconds)
     hits = ", ".join(f"{name} {count}" for name, count in sorted(tally.hits.items()))
@@ -329,7 +331,7 @@ def resume_words(record: Record, turn: Turn, rng: Random) -> list[str]:
         words += ["--step", str(at)]
         record.changes.add("fork")
     # The batch first: how many samples are left depends on it.
-    for change in sorted({turn.change, *turn.also} - {"fork", "plain"}, key="longer".__eq__):
+    for change in sorted({turn.change, *turn.also} - {"fork", "plain"}, key=("longer", "shorter").__contains__):
         words += change_words(record, change, at, rng, is_saved=bool(steps))
     record.book.begin(at, record.total, record.length, record.precision)
     return words
@@ -343,6 +345,11 @@ def change_words(record: Record, change: Change, at: int, rng: Random, *, is_sav
         record.length = Length(key="steps", value=steps_then)
         if rng.random() < 0.5:
             record.length = Length(key="samples", value=record.book.trained(at) + (steps_then - at) * record.total)
+        words = [record.length.word()]
+    elif change == "shorter":
+        # No longer than it is: the newest step becomes the last one, and owes what a last one owes.
+        record.former_ends |= {record.book.total_steps(), at}
+        record.length = Length(key="steps", value=max(1, at - rng.randint(0, 2)))
         words = [record.length.word()]
     elif change == "precision":
         record.precision = other_precision(rng, record.precision, is_real=record.life.is_real)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence, Sized
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 from headway.config import EvalConfig, GuardConfig, RunConfig, SaveConfig
 from headway.engine.progress import Progress
@@ -85,6 +85,29 @@ def judge(progress: Progress, value: float) -> Progress:
         best_step=progress.step,
         older_bests=older[:_OLDER_BESTS],
     )
+
+
+class Standing(Protocol):
+    """A run of either loop, brought to a snapshot or at its start."""
+
+    progress: Progress
+    measured_step: int | None
+    saved_step: int | None
+
+    @property
+    def course(self) -> Course:
+        """What decides the end of every step."""
+
+
+def owe_last(run: Standing) -> None:
+    """Let a run that begins at its end owe its last validation, unless the snapshot says what that found.
+
+    It was stopped and then made no longer than it was: its last step was taken as one of many.
+    """
+    step = run.progress.step
+    if 0 < step >= run.course.total_steps and not run.progress.owes_validation and run.measured_step != step:
+        run.progress = replace(run.progress, owes_validation=True)
+        run.saved_step = None  # the last checkpoint knows what its validation has found
 
 
 def is_over(course: Course, progress: Progress) -> bool:

@@ -22,7 +22,7 @@ from headway.engine.loop import train
 from headway.engine.meter import ENDED, Meter
 from headway.engine.optim import make_optimizers
 from headway.engine.parallel import Layout, Ranks, Replicated, join, share_weights
-from headway.engine.policy import refuse_empty
+from headway.engine.policy import owe_last, refuse_empty
 from headway.engine.precision import Precision
 from headway.engine.rank_state import Run
 from headway.engine.reporter import Reporter, report_saves
@@ -126,6 +126,7 @@ def prepare(job: dict[str, Any], reporter: Reporter, plan: Plan | None = None) -
         if run.needs_checkpoint and run.saved_step is None:
             raise CheckpointError("checkpoint/memory-damaged", rank=job["rank"], what="state")
         run.came_from = "start" if run.saved_step is None else "checkpoint"
+    owe_last(run)
     prepare_save(run)
     return run
 

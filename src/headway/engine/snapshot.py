@@ -122,6 +122,7 @@ def load_checkpoint(run: Run, path: Path) -> None:
     run.saver.trust(path, manifest.step)
     run.saved_step, run.is_saved_suspect = manifest.step, manifest.suspect
     run.guard_events_saved = run.progress.guard_events
+    run.measures, run.measured_step = dict(manifest.measures), manifest.step if manifest.measures else None
 
 
 def take_up(run: Run, manifest: Manifest, fill: Callable[[list[Piece]], None]) -> None:

@@ -129,6 +129,21 @@ def test_a_resumed_run_that_has_nothing_left_to_do_ends_well(tmp_path):
     assert train(make_run(tmp_path, "train.steps=4", attempt=2)) == "done"
 
 
+@pytest.mark.parametrize("steps", [5, 3])
+def test_a_run_made_no_longer_than_it_is_holds_its_last_validation_once(tmp_path, steps):
+    """It was stopped at a step that was not to be validated; then that step became its last."""
+    common = ("eval.every=0", "save.every=0")
+    run = make_run(tmp_path, "train.steps=10", *common)
+    run.is_stop_wanted = lambda: run.progress.step + 1 >= 5
+    assert train(run) == "stopped"
+    for attempt in (2, 3):
+        again = make_run(tmp_path, f"train.steps={steps}", *common, attempt=attempt)
+        assert train(again) == "done"
+        assert (again.progress.best_step, again.progress.stale) == (5, 0)
+    assert [event["step"] for event in reports(tmp_path, "validation")] == [5]
+    assert read_manifest(list_checkpoints(again.checkpoints)[-1].path).measures
+
+
 def test_an_early_stop_says_so_is_saved_and_is_kept_by_a_resumed_run(tmp_path):
     words = ("train.steps=50", "eval.every=2", "eval.patience=2", "save.keep_best=false", "lr.base=1e-9")
     for attempt in (1, 2):

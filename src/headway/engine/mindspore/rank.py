@@ -18,7 +18,7 @@ from headway.engine.mindspore.meter import Meter
 from headway.engine.mindspore.optim import Adam
 from headway.engine.mindspore.rank_state import MindRun, resume
 from headway.engine.mindspore.ranks import join
-from headway.engine.policy import refuse_empty
+from headway.engine.policy import owe_last, refuse_empty
 from headway.engine.reporter import Reporter, report_saves
 from headway.engine.wishes import listen_for_save, listen_for_stacks, listen_for_stop
 from headway.errors import TrainError
@@ -104,6 +104,7 @@ def prepare(job: dict[str, Any], reporter: Reporter, beat: HeartbeatWriter) -> M
     )
     for path, why in resume(run):
         reporter.event({"kind": "checkpoint_skipped", "path": str(path), "why": why})
+    owe_last(run)
     return run
 
 

@@ -241,6 +241,7 @@ def _load(run: MindRun, path: Path) -> None:
     run.continue_plan()
     run.saved_step, run.is_saved_suspect = manifest.step, manifest.suspect
     run.guard_events_saved = run.progress.guard_events
+    run.measures, run.measured_step = dict(manifest.measures), manifest.step if manifest.measures else None
 
 
 def fill(params: Mapping[str, Parameter], arrays: Mapping[str, Array]) -> None:
