@@ -4,16 +4,17 @@ Draws random lives of a run: keys (length in steps, epochs or samples; warm-up; 
 with samples that are not numbers; patience; best; saves by steps, epochs and seconds; accumulation; precision;
 optimizer; strategy), then two to six events on 1 to 4 CPU ranks: stops, kills of one rank or all in any phase, resumes
 as it is, on other ranks, with another micro-batch, another total batch, precision or strategy, more or fewer steps, and
-forks, also several of these by one command. A life whose commands change
-nothing must end bit-equal to the undisturbed run; one whose ranks or micro-batch change, equal but for rounding where
-the model allows it. Every life is compared with arithmetic of its own (`lives_oracle.py`): total batch, learning rate
-of every step, samples exactly once an epoch, validations, best step, early stop, final state and exit code.
+forks, also several of these by one command. A life whose commands change nothing must end bit-equal to the undisturbed
+run; one whose ranks, micro-batch or strategy change, equal but for rounding where the model allows it. Every life is
+compared with arithmetic of its own (`lives_oracle.py`): total batch, learning rate of every step, samples exactly once
+an epoch, validations, best step, early stop, final state and exit code.
 
 Most lives run the commands inside this process up to where they would supervise, with real ranks that are struck at an
 exact place (`lives_ranks.py`): these are the same every time. `--real` of a hundred are typed as commands, each a
 process of its own with its supervisor, which may be killed too; where those are hit depends on the clock.
 
-    python bench/run_lives.py [--lives 300] [--first 0] [--seed 1] [--real 10] [--seconds S] [--only N …] [--keep] [--at-once 1]
+    python bench/run_lives.py [--lives 300] [--first 0] [--seed 1] [--real 10] [--seconds S] [--only N …] [--keep]
+                              [--at-once 1]
 """
 
 from __future__ import annotations
