@@ -11,6 +11,7 @@ import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import torch
@@ -27,6 +28,8 @@ _LIMIT = {"fp32": 1e-3, "bf16": 3e-2, "fp16": 3e-2}
 """Largest difference that is rounding: sums of a few thousand terms in another order, measured at tiny size 1e-6."""
 _NOISE = 3.0
 """A loss that draws random numbers differs from itself; more than this many times that is not noise."""
+_TRIES = 4
+"""Micro-batches that are looked at for one whose gradients are numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +57,14 @@ def prove(run: Run, *, before: int, is_agreed: bool) -> None:
     size = run.plan.micro_batch
     layers = sorted({type(one).__name__ for one in run.model.modules() if isinstance(one, _BatchNorm)})
     found = _compare(run, size) if size > 1 else None
+    is_unknown = found is None and size > 1
     facts: dict[str, object] = {"before": before, "after": size, "other": -(-size // 2)}
     if found is not None:
         facts |= {"difference": f"{found.difference:.1e}", "limit": f"{found.limit:.0e}"}
     if layers:
         code, facts = "engine/batch-norm-not-neutral", {**facts, "layers": ", ".join(layers)}
+    elif is_unknown:
+        code, facts = "engine/batch-not-finite", {**facts, "num": _TRIES}
     elif found is None:
         code = "engine/batch-not-compared"
     elif not found.is_neutral:
@@ -76,17 +82,38 @@ def prove(run: Run, *, before: int, is_agreed: bool) -> None:
 _BatchNorm = nn.modules.batchnorm._BatchNorm
 
 
-def _compare(run: Run, size: int) -> Comparison:
-    """Return how much the gradients of one micro-batch differ from those of its two halves."""
-    ids, epochs = next(micro_batches(Order(len(run.data), run.config.seed), run.share, run.progress.position, []))
+def _compare(run: Run, size: int) -> Comparison | None:
+    """Return how much the gradients of one micro-batch differ from those of its two halves.
+
+    None: those of the first micro-batches are no numbers, which is the guard's to answer and says nothing about size.
+    """
+    order = Order(len(run.data), run.config.seed)
     half = -(-size // 2)
-    whole, halves = [(ids, epochs)], [(ids[:half], epochs[:half]), (ids[half:], epochs[half:])]
     run.keep_buffers()
     with _untouched(run):
-        one = _gradient(run, whole, seed=1)
-        difference = _difference(run, one, _gradient(run, halves, seed=1))
-        noise = _difference(run, one, _gradient(run, whole, seed=2))
-    return Comparison(difference, noise, _LIMIT[run.plan.precision])
+        for ids, epochs in islice(micro_batches(order, run.share, run.progress.position, run.progress.skips), _TRIES):
+            whole, halves = [(ids, epochs)], [(ids[:half], epochs[:half]), (ids[half:], epochs[half:])]
+            one, scale = _finite_gradient(run, whole)
+            if one is not None:
+                difference = _difference(run, one, _gradient(run, halves, seed=1, scale=scale))
+                noise = _difference(run, one, _gradient(run, whole, seed=2, scale=scale))
+                return Comparison(difference, noise, _LIMIT[run.plan.precision])
+    return None
+
+
+def _finite_gradient(run: Run, pieces: Sequence[tuple[Int64, Int64]]) -> tuple[list[Tensor] | None, float]:
+    """Return the gradient and the loss scale that it is finite at: fp16 begins with one that may be too large."""
+    scale = run.precision.scale
+    while True:
+        found = _gradient(run, pieces, seed=1, scale=scale)
+        bad = torch.tensor([float(not all(bool(one.isfinite().all()) for one in found))], device=run.ranks.device)
+        if run.ranks.world_size > 1:
+            dist.all_reduce(bad, op=dist.ReduceOp.MAX)
+        if not bad.item():
+            return found, scale
+        if scale <= 1:
+            return None, scale
+        scale /= 4
 
 
 @contextmanager
@@ -108,7 +135,7 @@ def _untouched(run: Run) -> Iterator[None]:
         set_train_mode(run)
 
 
-def _gradient(run: Run, pieces: Sequence[tuple[Int64, Int64]], *, seed: int) -> list[Tensor]:
+def _gradient(run: Run, pieces: Sequence[tuple[Int64, Int64]], *, seed: int, scale: float) -> list[Tensor]:
     """Return the mean gradient over all ranks' pieces, each rank its part, on the host: the device has no room."""
     torch.manual_seed(seed)
     random.seed(seed)
@@ -116,7 +143,6 @@ def _gradient(run: Run, pieces: Sequence[tuple[Int64, Int64]], *, seed: int) -> 
     run.put_buffers_back()
     run.layout.zero_grad()
     count = torch.zeros((), dtype=torch.float64, device=run.ranks.device)
-    scale = run.precision.scale
     for turn, key in enumerate(pieces):
         run.layout.begin_micro(is_last=turn + 1 == len(pieces))
         with run.precision.context():

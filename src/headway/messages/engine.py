@@ -20,6 +20,11 @@ TEXTS = {
         en="the micro-batch is now one sample; it could not be checked that the training stays the same",
         zh="微批已减小到 1 个样本，无法核对训练是否保持不变",
     ),
+    "engine/batch-not-finite": Text(
+        en="the loss or gradients of {num} micro-batches contain NaN or Inf; it could not be checked that the training"
+        " stays the same with {after} samples per device instead of {before}",
+        zh="{num} 个微批的损失或梯度含有 NaN 或 Inf，无法核对每卡样本数由 {before} 改为 {after} 后训练是否保持不变",
+    ),
     "engine/batch-not-neutral": Text(
         en="{before} samples per device ran out of memory, and a smaller micro-batch would change the training: the"
         " gradients of {after} samples at once and of {other} at a time differ by {difference} (limit {limit})",

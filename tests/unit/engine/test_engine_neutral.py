@@ -11,7 +11,9 @@ import torch
 from fakes.engine_run import make_run, reports
 from headway.engine import neutral
 from headway.engine.loop import train
+from headway.engine.precision import Precision
 from headway.errors import TrainError
+from headway.task.order import Order
 
 
 def warning(place):
@@ -69,6 +71,28 @@ def test_a_loss_that_draws_random_numbers_is_measured_against_itself(tmp_path):
     run.task.loss = lambda model, batch: plain(model, {**batch, "x": batch["x"] + torch.randn_like(batch["x"])})
     neutral.prove(run, before=8, is_agreed=False)
     assert warning(tmp_path)[0] == "engine/batch-neutral-noisy"
+
+
+def test_a_loss_scale_that_is_still_too_large_says_nothing_about_the_micro_batch(tmp_path):
+    """A run in fp16 begins with a large scale and halves it in its first steps; those may be out of memory."""
+    run = make_run(tmp_path, "batch.per_device=4")
+    run.precision = Precision("fp16", run.ranks.device)
+    run.precision.scale = 2.0**40
+    neutral.prove(run, before=8, is_agreed=False)
+    code, facts = warning(tmp_path)
+    assert code == "engine/batch-neutral" and float(facts["difference"]) < 3e-2
+    assert run.precision.scale == 2.0**40
+
+
+def test_a_sample_that_is_no_number_says_nothing_about_the_micro_batch(tmp_path):
+    order = Order(97, 0)
+    first, every = int(order.samples(np.arange(1))[0][0]), list(range(97))
+    run = make_run(tmp_path / "one", "batch.per_device=4", f"task.nan_samples=[{first}]")
+    neutral.prove(run, before=8, is_agreed=False)
+    assert warning(tmp_path / "one")[0] == "engine/batch-neutral"
+    run = make_run(tmp_path / "all", "batch.per_device=4", f"task.nan_samples={every}")
+    neutral.prove(run, before=8, is_agreed=False)
+    assert warning(tmp_path / "all")[0] == "engine/batch-not-finite"
 
 
 def test_one_sample_at_a_time_cannot_be_compared_and_says_so(tmp_path):
