@@ -26,7 +26,7 @@ from headway.machine import cpu_child
 CPUINFO = Path("/proc/cpuinfo")
 _HYPERVISOR: Final = ("class/dmi/id/sys_vendor", "class/dmi/id/product_name", "hypervisor/type")
 _KEPT: Final = "~/.cache/headway/cpu"
-_SCHEMA: Final = 1
+_SCHEMA: Final = 2
 _DEADLINE_S: Final = 180.0
 """A cold disk takes most of it; some twenty forks of a second each are left."""
 _INFO_BYTES: Final = 16_384
@@ -35,6 +35,7 @@ _INFO_BYTES: Final = 16_384
 ONEDNN: Final = "ONEDNN_MAX_CPU_ISA"
 _OLD_ONEDNN: Final = "DNNL_MAX_CPU_ISA"
 """Read by oneDNN where the new name is not set."""
+MKL: Final = "MKL_ENABLE_INSTRUCTIONS"
 _RUNGS: Final = (
     "AVX10_2_512_AMX_2",
     "AVX10_2_512",
@@ -55,27 +56,36 @@ _RUNGS: Final = (
 )
 """oneDNN's names, highest first. A name that a version does not know means no limit there, so it fails like none."""
 _NO_AMX: Final = frozenset(_RUNGS[_RUNGS.index("AVX10_1_512") :])
+_MKL_NO_AMX: Final = ("AVX512_E3", "AVX512_E2", "AVX512_E1", "AVX512", "AVX2", "AVX", "SSE4_2")
+"""MKL's names below AMX, highest first. It multiplies bf16 matrices for torch's attention, with tiles of its own."""
 _AVX2: Final = {
     ONEDNN: "AVX2",
     "ATEN_CPU_CAPABILITY": "avx2",
-    "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+    MKL: "AVX2",
     "OPENBLAS_CORETYPE": "Haswell",
     "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR",
 }
 _SSE4: Final = {
     ONEDNN: "SSE41",
     "ATEN_CPU_CAPABILITY": "default",
-    "MKL_ENABLE_INSTRUCTIONS": "SSE4_2",
+    MKL: "SSE4_2",
     "OPENBLAS_CORETYPE": "Nehalem",
     "NPY_DISABLE_CPU_FEATURES": f"X86_V3 AVX F16C FMA3 AVX2 {_AVX2['NPY_DISABLE_CPU_FEATURES']}",
 }
+_BOTH: Final = ("AVX10_1_512", "AVX512_CORE_FP16")
+"""Rungs of oneDNN that are tried with MKL's highest below AMX too, before either goes lower: both forbid the same."""
 LADDER: Final[tuple[Mapping[str, str], ...]] = (
     {},
-    *({ONEDNN: rung} for rung in _RUNGS),
+    *(
+        setting
+        for rung in _RUNGS
+        for setting in ({ONEDNN: rung}, *([{ONEDNN: rung, MKL: _MKL_NO_AMX[0]}] if rung in _BOTH else []))
+    ),
     {"ATEN_CPU_CAPABILITY": "avx2"},
     {"ATEN_CPU_CAPABILITY": "default"},
-    {"MKL_ENABLE_INSTRUCTIONS": "AVX2"},
-    {"MKL_ENABLE_INSTRUCTIONS": "SSE4_2"},
+    {MKL: _MKL_NO_AMX[0]},
+    {MKL: "AVX2"},
+    {MKL: "SSE4_2"},
     _AVX2,
     _SSE4,
 )
@@ -176,12 +186,14 @@ def try_cpu(python: str, framework: str, environ: Mapping[str, str]) -> CpuAnswe
     """Try what an interpreter computes here; None: it gave no answer (it is broken, or has no such framework)."""
     own = {name: environ[name] for name in _OWN if environ.get(name)}
     ladder = _MINDSPORE_LADDER if framework == "mindspore" else LADDER
-    tried = _ask(python, framework, environ, [{}] if own else ladder)
+    tried = _ask(python, framework, environ, _beside(own, ladder) if own else ladder)
     if not tried:
         return None
     failed, works = _failures(tried[0].answers), _working(tried[0].answers)
     if not failed:
         return CpuAnswers(works=works)
+    if own and not _failures(tried[-1].answers):  # his value stands, and what others need comes beside it
+        return CpuAnswers(settings=tried[-1].setting, failed=failed, works=_working(tried[-1].answers))
     bare = {name: value for name, value in environ.items() if name not in own}
     if own:
         tried = _ask(python, framework, bare, ladder) or tried
@@ -193,6 +205,13 @@ def try_cpu(python: str, framework: str, environ: Mapping[str, str]) -> CpuAnswe
     if own and (not best.setting or names & set(own)):
         return CpuAnswers(failed=failed, left=failed, own=own, advice=best.setting, works=works)
     return CpuAnswers(settings=best.setting, failed=failed, left=_failures(best.answers), works=_working(best.answers))
+
+
+def _beside(own: Mapping[str, str], ladder: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
+    """Return the settings that leave the user's own values alone, each once."""
+    taken = {*own, *([ONEDNN] if _OLD_ONEDNN in own else [])}
+    left = ({name: value for name, value in setting.items() if name not in taken} for setting in ladder)
+    return [dict(pairs) for pairs in dict.fromkeys(tuple(sorted(setting.items())) for setting in ({}, *left))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,10 +248,11 @@ def _working(answers: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _is_suspect(info: Mapping[str, str], own: Mapping[str, str]) -> bool:
-    """Whether the flags name instructions that hypervisors are known to forbid, and nobody has told oneDNN to leave
-    them alone."""
+    """Whether the flags name instructions that hypervisors are known to forbid, and nobody has told both libraries
+    that use them to leave them alone."""
     limit = own.get(ONEDNN, own.get(_OLD_ONEDNN, "")).upper()
-    return limit not in _NO_AMX and any(flag.startswith("amx_") for flag in info.get("flags", "").split())
+    is_limited = limit in _NO_AMX and own.get(MKL, "").upper() in _MKL_NO_AMX
+    return not is_limited and any(flag.startswith("amx_") for flag in info.get("flags", "").split())
 
 
 def _read_info() -> dict[str, str]:

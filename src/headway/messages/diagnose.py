@@ -210,11 +210,13 @@ _OWN: Final[dict[str, Text]] = {
         "advertises an instruction set that it cannot execute",
         zh="第一步完成之前 CPU 拒绝执行某条指令（SIGILL）：CPU 或其虚拟机管理程序声明了某个指令集，实际却不能执行",
         en_hint=(
-            "lower the instruction set, then start it again; if that is not enough, try AVX512_CORE, then AVX2:\n"
-            "  export ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16"
+            "lower the instruction sets, then start it again; if that is not enough, try AVX512_CORE and AVX512, then"
+            " AVX2 for both:\n"
+            "  export ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16 MKL_ENABLE_INSTRUCTIONS=AVX512_E3"
         ),
         zh_hint=(
-            "降低指令集后重新启动；仍不行就依次改用 AVX512_CORE、AVX2：\n  export ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16"
+            "降低指令集后重新启动；仍不行就改用 AVX512_CORE 与 AVX512，再不行两者都改用 AVX2：\n"
+            "  export ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16 MKL_ENABLE_INSTRUCTIONS=AVX512_E3"
         ),
     ),
     "diagnose/exited": Text(

@@ -106,17 +106,39 @@ def test_another_kernel_framework_or_value_is_another_question(machine, monkeypa
     monkeypatch.setenv("MKL_ENABLE_INSTRUCTIONS", "AVX2")
     cpu.find_cpu()
     machine(NO_AMX, info=AMX.replace("Xeon", "Xeon, other model"))
-    assert processor.asked == 5  # the last one for the user's value alone, then without it
+    assert processor.asked == 4
     cpu.find_cpu()
     assert len(cpu._tried) == 5
 
 
 @pytest.mark.parametrize("name", [cpu.ONEDNN, "DNNL_MAX_CPU_ISA"])
-def test_a_value_below_the_suspect_instructions_ends_the_suspicion(machine, monkeypatch, name):
+def test_values_below_the_suspect_instructions_end_the_suspicion(machine, monkeypatch, name):
     processor = machine(NO_AMX)
     monkeypatch.setenv(name, "avx512_core_fp16")
+    monkeypatch.setenv(cpu.MKL, "avx512_e3")
     assert cpu.find_cpu() is None
     assert processor.asked == 0
+
+
+BOTH = {**NO_AMX, "bf16 attention": (cpu.MKL, ("AVX512_E3", "AVX2"))}
+
+
+def test_two_libraries_with_the_same_instructions_are_limited_together(machine):
+    """oneDNN at AVX2, or all libraries at AVX2, would take AVX-512 away as well."""
+    machine(BOTH)
+    found = cpu.find_cpu()
+    assert found.settings == {cpu.ONEDNN: "AVX512_CORE_FP16", cpu.MKL: "AVX512_E3"}
+    assert found.left == {}
+
+
+def test_what_another_library_needs_comes_beside_a_value_of_the_users_own(machine, monkeypatch):
+    machine(BOTH)
+    monkeypatch.setenv(cpu.ONEDNN, "AVX2")
+    found = cpu.find_cpu()
+    assert (found.settings, found.own) == ({cpu.MKL: "AVX512_E3"}, {})
+    assert found.failed == {"bf16 attention": "SIGILL"}
+    (finding,) = judge_cpu(found, "bf16")
+    assert (finding.code, finding.level) == ("machine/cpu-limited", "note")
 
 
 def test_a_value_of_the_user_that_fails_is_kept_and_told(machine, monkeypatch):
@@ -176,7 +198,7 @@ def test_the_setting_that_helps_most_is_taken_where_none_helps_in_all(machine):
     ("name", "allowed", "setting"),
     [
         ("ATEN_CPU_CAPABILITY", ("avx2", "default"), {"ATEN_CPU_CAPABILITY": "avx2"}),
-        ("MKL_ENABLE_INSTRUCTIONS", ("SSE4_2",), {"MKL_ENABLE_INSTRUCTIONS": "SSE4_2"}),
+        ("MKL_ENABLE_INSTRUCTIONS", ("AVX512_E1", "SSE4_2"), {"MKL_ENABLE_INSTRUCTIONS": "SSE4_2"}),
         ("OPENBLAS_CORETYPE", ("Nehalem",), cpu._SSE4),
     ],
 )
