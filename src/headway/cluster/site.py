@@ -38,7 +38,7 @@ def read_site(path: Path, name: str) -> dict[str, Any]:
         UsageError: there is no such file, site or setting, or a value is of another kind.
     """
     if not path.is_file():
-        raise UsageError("cluster/no-sites", path=path, site=name)
+        raise UsageError("cluster/no-sites", path=path, folder=path.parent, site=name)
     problems = Problems()
     node = read_config(path, problems)
     problems.raise_if_any()

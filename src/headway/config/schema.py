@@ -222,9 +222,9 @@ class WatchConfig(Section):
     data_wait: Share = 0.1
     """Share of a step that a rank may wait for its data."""
     straggler: Positive = 0.25
-    """How much longer than the others one rank may work on a step."""
+    """How much longer than the others a rank may take for a step, as a share of their time."""
     plan_off: Positive = 0.5
-    """How much longer than planned a step may take, and how much more memory it may hold."""
+    """How much more time and memory than planned a step may take, as a share of the plan."""
     save_share: Share = 0.3
     """Share of the time that saving may take from training."""
     gpu_busy: Share = 0.9
@@ -236,7 +236,7 @@ class WatchConfig(Section):
     temp_c: Positive = 80
     """Temperature of a GPU to stay below, in degrees Celsius."""
     quiet_s: Positive = 10
-    """Shortest wait of ranks for one of them that is reported, in seconds."""
+    """Seconds that ranks must have waited for another rank before this is reported."""
 
 
 class EnvConfig(Section):
@@ -268,19 +268,19 @@ class AlertConfig(Section):
     """Messages about the run: where to, about what, how often."""
 
     to: Annotated[tuple[str, ...], BeforeValidator(as_list), AfterValidator(check_addresses)] = ()
-    """Names of environment variables that hold the addresses; an address itself only if it has no secret in it. What
-    `HEADWAY_ALERT_TO` holds is used as well. See docs/howto/alerts.md."""
+    """Names of environment variables that hold the addresses; an address itself only if it contains no secret. The
+    addresses in `HEADWAY_ALERT_TO` are always used. See docs/howto/alerts.md."""
     on: AlertKind | tuple[AlertKind, ...] = get_args(AlertKind)
-    """What to send a message about."""
+    """Events to send a message about."""
     when: Annotated[tuple[str, ...], BeforeValidator(as_list), AfterValidator(check_conditions)] = ()
     """Conditions on metrics, such as `val.bpb > 1.2` or `loss > 5 and step > 1000`; one message each time one becomes
     true."""
     no_progress_s: Positive = 1800.0
-    """Seconds without a new step after which a running run counts as making no progress."""
+    """Seconds without a new step after which a run counts as making no progress."""
     quiet: Annotated[str, AfterValidator(check_quiet)] | None = None
-    """Local hours, such as `23:00-07:00`, in which only the end of the run is sent at once; the rest comes after."""
+    """Local hours, such as `23:00-07:00`, in which only the end of the run is sent; other messages follow later."""
     repeat_s: Positive = 3600.0
-    """Seconds before the same message is sent again; what was held back is counted in the next one."""
+    """Seconds before the same message is sent again; the next one says how many were not sent."""
     per_hour: Count = 12
     """Messages per hour at most; the end of the run is always sent."""
 
@@ -289,7 +289,7 @@ class TrackConfig(Section):
     """Experiment trackers that receive rank 0's numbers."""
 
     to: Tracker | tuple[Tracker, ...] = ()
-    """Trackers to write to; their packages and their accounts are yours."""
+    """Trackers to write to; their packages and accounts must be set up already."""
     project: Annotated[str, Field(max_length=120)] = "headway"
     """Project (experiment) in the tracker."""
     name: Annotated[str, Field(max_length=120)] | None = None
@@ -338,6 +338,6 @@ class RunConfig(Section):
     track: TrackConfig = Field(default_factory=TrackConfig)
     """Experiment trackers."""
     watch: WatchConfig = Field(default_factory=WatchConfig)
-    """When something found during training is reported."""
+    """Limits beyond which a finding is reported during training."""
     env: EnvConfig = Field(default_factory=EnvConfig)
     """Interpreter of the ranks."""

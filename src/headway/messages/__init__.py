@@ -48,7 +48,7 @@ class Text:
     zh_hint: str = ""
 
 
-COMMANDS = frozenset({"again", "choices", "command", "fix", "line", "names", "one", "pids", "text", "typed"})
+COMMANDS = frozenset({"again", "choices", "command", "fix", "line", "names", "one", "pids", "text", "typed", "words"})
 """Facts that are commands or parts of one."""
 _PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from headway.messages import Text
 
-_ADDRESS_EN = "put it into a variable that only your shell knows:\n  export HEADWAY_ALERT_TO='ADDRESS'"
-_ADDRESS_ZH = "把它放进只有你的 shell 知道的环境变量：\n  export HEADWAY_ALERT_TO='ADDRESS'"
+_ADDRESS_EN = "put the address of the channel into an environment variable:\n  export HEADWAY_ALERT_TO='ADDRESS'"
+_ADDRESS_ZH = "把渠道的地址放进环境变量：\n  export HEADWAY_ALERT_TO='ADDRESS'"
 
 TEXTS: dict[str, Text] = {
     # The config.
     "alert/address-secret": Text(
-        en="{key} holds the address of a channel; it is a secret, so no config may hold it",
+        en="{key} contains the address of a channel; such an address is a secret and does not belong in a config",
         zh="{key} 里是通知渠道的地址；地址等于密钥，不能写进配置",
         en_hint=_ADDRESS_EN,
         zh_hint=_ADDRESS_ZH,
@@ -22,20 +22,20 @@ TEXTS: dict[str, Text] = {
         zh_hint=_ADDRESS_ZH,
     ),
     "alert/variable-unset": Text(
-        en="alerts are to go to the address in the environment variable {name}, but it is not set",
+        en="the environment variable {name} should contain the address for alerts, but it is not set",
         zh="通知要发往环境变量 {name} 中的地址，但该变量没有设置",
         en_hint="set it, then start again:\n  export {name}='ADDRESS'",
         zh_hint="设置后重新运行：\n  export {name}='ADDRESS'",
     ),
     "alert/not-an-address": Text(
-        en="the environment variable {name} holds no address: nothing like `feishu://TOKEN` or `https://…` is in it",
-        zh="环境变量 {name} 中没有地址：里面没有 `feishu://TOKEN` 或 `https://…` 这样的内容",
+        en="the environment variable {name} does not contain an address such as `feishu://TOKEN` or `https://…`",
+        zh="环境变量 {name} 中没有 `feishu://TOKEN` 或 `https://…` 这样的地址",
         en_hint="see how addresses look:\n  headway alert --help",
         zh_hint="查看地址写法：\n  headway alert --help",
     ),
     "alert/no-channel": Text(
-        en="there is no channel to send to",
-        zh="没有可发送的通知渠道",
+        en="no channel is set, so there is nowhere to send messages",
+        zh="没有设置通知渠道，消息无处可发",
         en_hint=_ADDRESS_EN,
         zh_hint=_ADDRESS_ZH,
     ),
@@ -50,20 +50,20 @@ TEXTS: dict[str, Text] = {
         zh_hint="条件是对训练数值的比较：`val.bpb > 1.2 and step > 1000`",
     ),
     "alert/condition-part": Text(
-        en="`{part}` has no place in the condition `{text}`",
+        en="`{part}` is not allowed in the condition `{text}`",
         zh="条件 `{text}` 中不能有 `{part}`",
-        en_hint="numbers, names, + - * /, comparisons, and, or, not: `val.bpb > 1.2 and step > 1000`",
-        zh_hint="可以用数字、名字、+ - * /、比较、and、or、not：`val.bpb > 1.2 and step > 1000`",
+        en_hint="use numbers, names, + - * /, comparisons, and, or, not, as in `val.bpb > 1.2 and step > 1000`",
+        zh_hint="可以用数字、名字、+ - * /、比较、and、or、not，例如 `val.bpb > 1.2 and step > 1000`",
     ),
     "alert/condition-name": Text(
-        en="a condition knows no number called `{name}`; it knows {known}",
+        en="a condition cannot use `{name}`, because no number has this name; available: {known}",
         zh="条件里没有名为 `{name}` 的数值；可用的有 {known}",
         en_hint="write `{near}`",
         zh_hint="写成 `{near}`",
     ),
     "alert/condition-constant": Text(
-        en="the condition `{text}` asks for no number of the run, so it never changes",
-        zh="条件 `{text}` 没有用到训练的任何数值，结果永远不变",
+        en="the condition `{text}` does not use any number of the run, so its result never changes",
+        zh="条件 `{text}` 没有用到训练中的任何数值，结果永远不变",
     ),
     "alert/condition-long": Text(en="a condition has at most {most} characters", zh="条件最多 {most} 个字符"),
     # What is sent.
@@ -86,19 +86,19 @@ TEXTS: dict[str, Text] = {
     "alert/best": Text(en="best {name}: {value} at step {step:,}", zh="最佳 {name}：{value}（第 {step:,} 步）"),
     "alert/last": Text(en="last {name}: {value} at step {step:,}", zh="最近一次 {name}：{value}（第 {step:,} 步）"),
     "alert/lost": Text(
-        en="the supervisor process was killed or its machine is going down; its ranks were ended with it; "
-        "checkpoints that were committed are safe",
-        zh="监控进程被强制终止，或机器正在关机；各 rank 已随之结束；已提交的检查点不受影响",
+        en="the supervisor process was killed or its machine is shutting down; its ranks have ended too; "
+        "saved checkpoints are safe",
+        zh="监控进程被强制终止，或机器正在关机；各 rank 已随之结束；已保存的检查点不受影响",
     ),
-    "alert/no-progress": Text(en="no new step for {seconds} s", zh="已有 {seconds} 秒没有新的一步"),
+    "alert/no-progress": Text(en="no new step for {seconds} s", zh="已有 {seconds} 秒没有完成新的步"),
     "alert/metric": Text(
         en="{condition} holds at step {step:,} ({values})", zh="第 {step:,} 步时 {condition} 成立（{values}）"
     ),
     "alert/test": Text(
-        en="this is what a message of Headway looks like; this channel works", zh="Headway 的消息就是这样；此渠道可用"
+        en="this is a test message from Headway; the channel works", zh="这是 Headway 的测试消息；此渠道可用"
     ),
     "alert/what-to-do": Text(en="what to do:", zh="对策："),
-    "alert/held": Text(en="held back before this one: {num}", zh="此前未发送的消息：{num} 条"),
+    "alert/held": Text(en="earlier messages that were not sent: {num}", zh="此前未发送的消息：{num} 条"),
     "alert/place": Text(en="step {step}, host {host}", zh="第 {step} 步，主机 {host}"),
     "alert/place-of": Text(en="step {step:,} of {total:,}, host {host}", zh="第 {step:,} / {total:,} 步，主机 {host}"),
     # The channels.
@@ -121,8 +121,8 @@ TEXTS: dict[str, Text] = {
         zh_hint="检查本机的网络和代理，然后：\n  headway alert test",
     ),
     "alert/bad-address": Text(
-        en="an address for {channel} is not complete or not of a known kind",
-        zh="{channel} 的地址不完整，或不是已知的类型",
+        en="the address for {channel} is incomplete or of an unknown kind",
+        zh="{channel} 的地址不完整，或类型未知",
         en_hint="see how addresses look:\n  headway alert --help",
         zh_hint="查看地址写法：\n  headway alert --help",
     ),
@@ -132,7 +132,7 @@ TEXTS: dict[str, Text] = {
     ),
     "alert/not-sent": Text(en="alert not sent: {why}", zh="通知未发出：{why}"),
     # The command.
-    "alert/line": Text(en="messages to chat, e-mail, webhook: test them", zh="聊天、邮件、webhook 通知：发送测试"),
+    "alert/line": Text(en="send messages to chat, e-mail or a webhook; test them", zh="聊天、邮件、webhook 通知：发送测试"),
     "alert/help": Text(
         en="Send messages about runs to chat, e-mail or a webhook.\n\n"
         "A run sends to the addresses in HEADWAY_ALERT_TO and in the variables that alert.to names. Addresses:\n"
@@ -166,16 +166,16 @@ TEXTS: dict[str, Text] = {
         zh="地址，或保存地址的环境变量名；可重复（默认 HEADWAY_ALERT_TO）",
     ),
     "alert/option-when": Text(
-        en="also send a message when this becomes true: 'loss > 5'; may be repeated",
+        en="also send a message when this condition becomes true, such as 'loss > 5'; may be repeated",
         zh="条件成立时也发消息，如 'loss > 5'；可重复",
     ),
     "alert/option-track": Text(
-        en="tracker that receives the numbers: wandb, swanlab, tensorboard, mlflow, trackio; may be repeated",
-        zh="接收数值的实验跟踪平台：wandb、swanlab、tensorboard、mlflow、trackio；可重复",
+        en="tracker that receives the metrics: wandb, swanlab, tensorboard, mlflow, trackio; may be repeated",
+        zh="接收指标的实验跟踪平台：wandb、swanlab、tensorboard、mlflow、trackio；可重复",
     ),
     "alert/sent": Text(en="{channel}: sent in {seconds} s", zh="{channel}：已发送，用时 {seconds} 秒"),
     "alert/test-failed": Text(
-        en="{failed} of {num} channels did not take the message", zh="{num} 个渠道中有 {failed} 个没有收下消息"
+        en="{failed} of {num} channels did not accept the message", zh="{num} 个渠道中有 {failed} 个没有接受消息"
     ),
     # Trackers.
     "alert/tracker-missing": Text(
@@ -185,14 +185,14 @@ TEXTS: dict[str, Text] = {
         zh_hint="在该环境中安装：\n  {python} -m pip install {tracker}",
     ),
     "alert/tracker-failed": Text(
-        en="{tracker} did not take the numbers: {why:said}; training is not affected",
-        zh="{tracker} 没有收下数据：{why:said}；训练不受影响",
+        en="{tracker} did not accept the metrics: {why:said}; training is not affected",
+        zh="{tracker} 没有接受指标数据：{why:said}；训练不受影响",
         en_hint="its own output is in {log}",
         zh_hint="它自己的输出在 {log}",
     ),
     "alert/tracker-slow": Text(
-        en="{tracker} had not taken everything {seconds} s after the end and was ended; it has steps up to {step}",
-        zh="训练结束 {seconds} 秒后 {tracker} 仍未收完数据，已被结束；它收到了第 {step} 步为止",
+        en="{tracker} was stopped {seconds} s after the run ended: it has received the metrics only up to step {step}",
+        zh="训练结束 {seconds} 秒后 {tracker} 仍未收完指标数据，已停止等待；它只收到第 {step} 步为止的数据",
         en_hint="its own output is in {log}",
         zh_hint="它自己的输出在 {log}",
     ),

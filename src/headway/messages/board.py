@@ -19,9 +19,9 @@ TEXTS: dict[str, Text] = {
     "board/memory-peak": Text(en="memory (peak)", zh="显存/内存（峰值）"),
     "board/temp-peak": Text(en="temperature (peak)", zh="温度（最高）"),
     "board/power-mean": Text(en="power (mean)", zh="功耗（平均）"),
-    "board/throttle": Text(en="clock held down by", zh="降频原因"),
+    "board/throttle": Text(en="clock limited by", zh="降频原因"),
     "board/line": Text(
-        en="runs in a browser: curves, devices, logs, live", zh="在浏览器中查看训练：曲线、设备、日志，实时更新"
+        en="show all runs in a browser: curves, devices, logs, live", zh="在浏览器中查看训练：曲线、设备、日志，实时更新"
     ),
     "board/help": Text(
         en="Show all runs of a folder in a browser: curves, ranks, devices, logs, checkpoints, findings.\n\n"
@@ -50,14 +50,14 @@ TEXTS: dict[str, Text] = {
     "board/port-taken": Text(
         en="cannot listen on {host}, port {port}: {why}",
         zh="无法在 {host} 的端口 {port} 上监听：{why}",
-        en_hint="headway board --port 0",
-        zh_hint="运行：headway board --port 0",
+        en_hint="use any free port:\n  --port 0",
+        zh_hint="改用任意空闲端口：\n  --port 0",
     ),
     "board/token-unsafe": Text(
-        en="{path} is not a file that only you can read, so the board does not use it",
-        zh="{path} 不是只有你能读的文件，看板不会使用它",
-        en_hint="rm {path}",
-        zh_hint="运行：rm {path}",
+        en="other users can read {path}, or it is not a regular file, so the board does not use it",
+        zh="其他用户可以读取 {path}，或它不是普通文件，看板不会使用它",
+        en_hint="remove it; the board creates a new one:\n  rm {path}",
+        zh_hint="删除它，看板会重新生成：\n  rm {path}",
     ),
     "board/runs": Text(en="Runs", zh="训练"),
     "board/compare": Text(en="Compare", zh="对比"),
@@ -66,7 +66,7 @@ TEXTS: dict[str, Text] = {
     "board/pages": Text(en="Pages of this run", zh="此训练的页面"),
     "board/language": Text(en="Language", zh="语言"),
     "board/theme": Text(en="Theme", zh="主题"),
-    "board/theme-auto": Text(en="As the system", zh="跟随系统"),
+    "board/theme-auto": Text(en="Follow the system", zh="跟随系统"),
     "board/theme-light": Text(en="Light", zh="浅色"),
     "board/theme-dark": Text(en="Dark", zh="深色"),
     "board/skip": Text(en="Skip to the content", zh="跳到正文"),
@@ -124,20 +124,20 @@ TEXTS: dict[str, Text] = {
     "board/note-tags": Text(en="tags: {tags}", zh="标签：{tags}"),
     "board/note-none": Text(en="no note", zh="没有备注"),
     "board/note": Text(en="Note and tags", zh="备注与标签"),
-    "board/note-how": Text(en="Written in a terminal:", zh="在终端中填写："),
+    "board/note-how": Text(en="To write them, type in a terminal:", zh="在终端中填写："),
     "board/new-run": Text(en="New run", zh="新的训练"),
-    "board/recipe": Text(en="recipe", zh="recipe（训练配方）"),
+    "board/recipe": Text(en="recipe", zh="配方"),
     "board/more-settings": Text(en="more settings, one key=value per line", zh="其他配置项，每行一个 key=value"),
     "board/show-command": Text(en="Show the command", zh="显示命令"),
     "board/its-command": Text(en="The command", zh="命令"),
     "board/first-plan": Text(en="To see memory, batch and time first:", zh="先看显存、批大小和时间："),
-    "board/no-settings": Text(en="Left out, because a setting is key=value:", zh="以下各行不是 key=value，未采用："),
+    "board/no-settings": Text(en="Ignored, because these lines are not of the form key=value:", zh="以下各行不是 key=value，未采用："),
     "board/starts-nothing": Text(
-        en="This page starts nothing: paste the command into a terminal",
+        en="This page does not start anything: paste the command into a terminal",
         zh="此页面不会启动任何任务：把命令粘贴到终端即可运行",
     ),
     "board/opt-new-run": Text(
-        en="a page that makes the command of a new run; it starts nothing",
+        en="add a page that builds the command for a new run; it does not start anything",
         zh="显示“新的训练”页面，只生成命令，不启动任务",
     ),
     "board/environment": Text(en="Environment and code that differ", zh="环境与代码的差异"),
@@ -145,11 +145,11 @@ TEXTS: dict[str, Text] = {
         en="{num} settings that only some of these runs have", zh="{num} 个只有部分训练才有的配置项"
     ),
     "board/parts-first": Text(
-        en="The losses of the first two runs differ from the first step on", zh="前两次训练的损失从第一步起就不同"
+        en="The losses of the first two runs differ from the very first step", zh="前两次训练的损失从第一步起就不同"
     ),
     "board/glance": Text(
-        en="A long run: these curves are from a few hundred places of it, a spike between them may be missing",
-        zh="训练很长：曲线取自其中几百处，其间的尖峰可能未显示",
+        en="This run is long: the curves show a few hundred of its steps, so a short spike may be missing",
+        zh="训练很长：曲线只取其中几百步，短暂的尖峰可能未显示",
     ),
     "board/unzoom": Text(en="show all", zh="显示全部"),
     "board/chart-keys": Text(
@@ -157,18 +157,18 @@ TEXTS: dict[str, Text] = {
         zh="在曲线上拖动可放大，双击还原；选中曲线后用左右箭头读数，+、- 和 Esc 缩放",
     ),
     "board/no-charts": Text(
-        en="These curves cannot be zoomed: the script for that is not built. It needs npm, once:",
-        zh="曲线暂时无法缩放：所需脚本尚未构建。需要 npm，只需执行一次：",
+        en="These curves cannot be zoomed, because the script for it is not built. To build it once (needs npm):",
+        zh="曲线暂时无法缩放：所需脚本尚未构建。构建一次即可（需要 npm）：",
     ),
     "board/smoothing": Text(en="smoothing", zh="平滑"),
-    "board/smooth-auto": Text(en="usual", zh="一般"),
+    "board/smooth-auto": Text(en="medium", zh="中等"),
     "board/smooth-off": Text(en="none", zh="无"),
     "board/smooth-strong": Text(en="strong", zh="强"),
     "board/scale": Text(en="scale", zh="纵轴"),
     "board/linear": Text(en="linear", zh="线性"),
     "board/log-scale": Text(en="logarithmic", zh="对数"),
     "board/open-findings": Text(en="Open findings", zh="尚未解决的问题"),
-    "board/over-findings": Text(en="Findings that are over", zh="已结束的问题"),
+    "board/over-findings": Text(en="Past findings", zh="已消失的问题"),
     "board/no-findings": Text(en="Nothing was found", zh="没有发现问题"),
     "board/lasted": Text(en="lasted {seconds}", zh="持续 {seconds}"),
     "board/cost": Text(en="cost {cost} of training", zh="损失训练时间 {cost}"),
@@ -178,7 +178,7 @@ TEXTS: dict[str, Text] = {
     "board/whole-log": Text(en="full log", zh="完整日志"),
     "board/full": Text(en="fully busy", zh="满载"),
     "board/lag": Text(en="behind", zh="落后"),
-    "board/split": Text(en="split of a step", zh="一步的时间构成"),
+    "board/split": Text(en="time within a step", zh="一步的时间构成"),
     "board/step-time": Text(en="time per step", zh="每步时间"),
     "board/cores": Text(en="cores", zh="核数"),
     "board/last-line": Text(en="last line", zh="最后一行"),
@@ -195,13 +195,13 @@ TEXTS: dict[str, Text] = {
     "board/activity": Text(en="activity", zh="单元活跃度"),
     "board/holders": Text(en="processes (pid, user, program, MiB)", zh="进程（pid、用户、程序、MiB）"),
     "board/targets": Text(
-        en="Usual targets: utilisation of at least 90%, at most 80 °C. Utilisation says that something runs, not that "
-        "it runs well; SM and tensor activity do, where the card counts them",
+        en="Usual targets: utilisation of at least 90%, at most 80 °C. Utilisation shows only that something is running, "
+        "not that it runs well; SM and tensor activity show that, on cards that report them",
         zh="常用目标：利用率不低于 90%，温度不超过 80 °C。利用率只说明有程序在运行，并不说明运行得好；"
         "SM 与 tensor 活跃度才能说明（部分显卡提供）",
     ),
     "board/readings": Text(en="{num} readings", zh="共 {num} 次读数"),
-    "board/no-devices": Text(en="This run has no readings of devices", zh="此训练没有设备读数"),
+    "board/no-devices": Text(en="No device readings were recorded for this run", zh="此训练没有设备读数"),
     "board/search-log": Text(en="Text in the log", zh="日志中的文字"),
     "board/all-ranks": Text(en="all, merged", zh="全部，合并"),
     "board/log-start": Text(en="start", zh="开头"),
@@ -219,22 +219,22 @@ TEXTS: dict[str, Text] = {
         zh="这里的每个检查点在保存时都已读回并校验。重新校验：",
     ),
     "board/disk-room": Text(
-        en="{free} are left on the disk, enough for {more} more", zh="磁盘剩余 {free}，还能放 {more} 个"
+        en="{free} left on the disk, enough for {more} more", zh="磁盘剩余 {free}，还能放 {more} 个"
     ),
-    "board/disk-left": Text(en="{free} are left on the disk", zh="磁盘剩余 {free}"),
+    "board/disk-left": Text(en="{free} left on the disk", zh="磁盘剩余 {free}"),
     "board/no-checkpoints": Text(en="No checkpoint yet", zh="还没有检查点"),
     "board/script-checkpoints": Text(
-        en="A script keeps its checkpoints by itself; Headway does not know them",
-        zh="脚本自行保存检查点，Headway 并不知道它们",
+        en="A script saves its own checkpoints; Headway does not list them",
+        zh="脚本自行保存检查点，Headway 不会列出它们",
     ),
-    "board/no-plan": Text(en="A script runs without a plan", zh="脚本没有计划"),
+    "board/no-plan": Text(en="There is no plan, because this run is a script", zh="此训练是脚本，没有计划"),
     "board/no-samples": Text(en="This run has produced no pictures or texts yet", zh="此训练还没有产生图片或文字"),
     "board/parts-at": Text(
-        en="The losses of the first two runs are the same before step {step} and differ from there on",
+        en="The losses of the first two runs are equal before step {step} and differ from that step on",
         zh="前两次训练的损失在第 {step} 步之前相同，从这一步起不同",
     ),
     "board/add-run": Text(en="Add a run", zh="加入训练"),
-    "board/drop": Text(en="Leave out", zh="去掉"),
+    "board/drop": Text(en="Remove", zh="移除"),
     "board/gpus": Text(en="GPUs", zh="GPU 列表"),
     "board/no-gpus": Text(
         en="This machine has no GPU, or its driver does not answer", zh="本机没有 GPU，或驱动没有响应"
@@ -245,6 +245,6 @@ TEXTS: dict[str, Text] = {
     "board/power-now": Text(en="power", zh="功耗"),
     "board/lost": Text(en="does not answer", zh="没有响应"),
     "board/training-now": Text(en="Training now", zh="正在训练"),
-    "board/none-running": Text(en="Nothing trains now", zh="当前没有训练"),
-    "board/as-checked": Text(en="As the check of the newest run found it", zh="最新训练检查到的情况"),
+    "board/none-running": Text(en="No run is training now", zh="当前没有训练"),
+    "board/as-checked": Text(en="Found by the check of the newest run", zh="最近一次训练开始时的检查结果"),
 }

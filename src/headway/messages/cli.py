@@ -206,8 +206,8 @@ Example:
     "cli/no-file-to-apply": Text(
         en="the run was started without a config file, so there is no file to change",
         zh="这次训练不是用配置文件启动的，没有可修改的文件",
-        en_hint="resume with the setting: headway resume {run} {setting}",
-        zh_hint="带上该配置项继续训练：headway resume {run} {setting}",
+        en_hint="resume with the setting:\n  headway resume {run} {setting}",
+        zh_hint="带上该配置项继续训练：\n  headway resume {run} {setting}",
     ),
     "cli/ask-apply": Text(en="write this into {path}?", zh="把以上修改写入 {path}？"),
     "cli/not-applied": Text(
@@ -220,8 +220,8 @@ Example:
     "cli/unknown-code": Text(
         en="{code} is not a code that this version knows",
         zh="当前版本没有代码 {code}",
-        en_hint="list all codes: headway explain",
-        zh_hint="列出全部代码：headway explain",
+        en_hint="list all codes:\n  headway explain",
+        zh_hint="列出全部代码：\n  headway explain",
     ),
     "cli/line-compare": Text(
         en="compare runs: settings that differ, difference in results", zh="比较多次训练：设置的差异与结果的差异"

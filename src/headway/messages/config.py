@@ -88,8 +88,8 @@ TEXTS: dict[str, Text] = {
         en="{key} is {got}, but it becomes part of a folder name: use letters, digits and . _ + -, at most 80 "
         "characters",
         zh="{key} 的值是 {got}，它会成为目录名的一部分：只能使用字母、数字和 . _ + -，最多 80 个字符",
-        en_hint="see which values it accepts: headway config explain {key}",
-        zh_hint="查看可取的值：headway config explain {key}",
+        en_hint="see which values it accepts:\n  headway config explain {key}",
+        zh_hint="查看可取的值：\n  headway config explain {key}",
     ),
     "config/path-literal": Text(
         en="{key} is {got}: a part of it would become a folder with exactly that name",
@@ -404,7 +404,7 @@ TEXTS: dict[str, Text] = {
     "config/json-open-quote": Text(
         en="a string is not closed in its line",
         zh="字符串在本行没有闭合",
-        en_hint='close it with "; a line break inside a string is written \n',
+        en_hint='close it with "; a line break inside a string is written \\n',
         zh_hint='用 " 闭合；字符串里的换行写作 \\n',
     ),
     "config/json-single-quote": Text(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import string
 import tomllib
 from pathlib import Path
@@ -13,6 +14,10 @@ RULES_FOLDER: Final = Path(__file__).resolve().parent.parent / "diagnosis" / "ru
 """One file per finding. They are data, so that texts can be read without the stage that searches logs for them."""
 _ALWAYS: Final = frozenset({"text", "type"})
 """Values that every finding has."""
+_IN_COMMAND: Final = frozenset({"run"})
+"""Values that every command may have: without a run it takes the newest one."""
+_TYPED: Final = re.compile(r"(?!if )[a-z][\w-]*(?: (?!= )|$)")
+"""A command of a shell, not a line of Python or of a batch file."""
 
 
 def read_rule_texts(folder: Path) -> dict[str, Text]:
@@ -33,10 +38,18 @@ def _first_advice(rule: dict[str, Any], audience: str) -> tuple[str, str]:
         en, zh = _words(fix)
         is_plain = {name for text in (en, zh) for _, name, _, _ in string.Formatter().parse(text) if name} <= _ALWAYS
         if fix.get("for", audience) == audience and is_plain:
-            command = str(fix.get("command", ""))
-            can_show = command and "{" not in command
-            return (f"{en}: {command}", f"{zh}：{command}") if can_show else (en, zh)
+            return _with_command(en, zh, str(fix.get("command", "")))
     return "", ""
+
+
+def _with_command(en: str, zh: str, command: str) -> tuple[str, str]:
+    """Return an advice with its command: on a line of its own where a shell can run it as it is, else quoted."""
+    names = {name for _, name, _, _ in string.Formatter().parse(command) if name is not None}
+    if not command or names - _IN_COMMAND:
+        return en, zh
+    if _TYPED.match(command) and "…" not in command:
+        return f"{en}:\n  {command}", f"{zh}：\n  {command}"
+    return f"{en}: `{command}`", f"{zh}：`{command}`"
 
 
 def _words(data: dict[str, Any]) -> tuple[str, str]:
@@ -60,7 +73,7 @@ _OWN: Final[dict[str, Text]] = {
         en="unpacked to {path}; see it with: {command}", zh="已解包到 {path}；查看：{command}"
     ),
     "diagnose/capsule-refused": Text(
-        en="{path} is not an intact black box of Headway: {why}; nothing of it was read",
+        en="{path} is not an intact Headway black box: {why}; nothing was read from it",
         zh="{path} 不是完好的 Headway 黑匣子：{why}；其中内容均未读取",
     ),
     "diagnose/device-out-of-memory": Text(
@@ -244,10 +257,10 @@ _OWN: Final[dict[str, Text]] = {
         en="the process is gone and its exit status is unknown", zh="进程已消失，退出状态未知"
     ),
     "diagnose/node-lost": Text(
-        en="node {node} ({host}) was lost: no sign of life for {seconds} s",
-        zh="节点 {node}（{host}）丢失：{seconds} 秒没有任何响应",
-        en_hint="the machine, its network or its supervisor is gone; that node's kernel log or the scheduler says why",
-        zh_hint="机器、网络或监控进程已不存在；查看调度系统或该节点的内核日志",
+        en="node {node} ({host}) was lost: no heartbeat for {seconds} s",
+        zh="节点 {node}（{host}）丢失：{seconds} 秒没有心跳",
+        en_hint="the machine, its network or its supervisor may have failed; that node's kernel log or the scheduler shows why",
+        zh_hint="可能是机器、网络或监控进程出了故障；查看调度系统或该节点的内核日志",
     ),
     "diagnose/fork-failed": Text(
         en="the rank could not be started: {text:said}",
@@ -335,7 +348,7 @@ _OWN: Final[dict[str, Text]] = {
     "diagnose/preempted": Text(
         en="ended by SIGTERM from outside the run: it was preempted or stopped by someone",
         zh="被外部的 SIGTERM 结束：被抢占，或被人停止",
-        en_hint=("start it again with restarts; preemptions have a budget of their own:\n  --restarts 3"),
+        en_hint=("start it again with restarts; preemptions are counted separately:\n  --restarts 3"),
         zh_hint=("允许重启后重新启动；抢占单独计数：\n  --restarts 3"),
     ),
     "diagnose/foreign-no-step": Text(

@@ -6,12 +6,12 @@ from headway.messages import Text
 
 TEXTS = {
     "engine/batch-neutral": Text(
-        en="a smaller micro-batch is the same training: the gradients of {after} samples at once and of {other} at a"
+        en="a smaller micro-batch does not change the training: the gradients of {after} samples at once and of {other} at a"
         " time differ by {difference} (limit {limit})",
         zh="减小微批不改变训练：一次 {after} 个样本与每次 {other} 个样本的梯度相对差异为 {difference}（上限 {limit}）",
     ),
     "engine/batch-neutral-noisy": Text(
-        en="a smaller micro-batch is the same training: the gradients of {after} samples at once and of {other} at a"
+        en="a smaller micro-batch does not change the training: the gradients of {after} samples at once and of {other} at a"
         " time differ by {difference}, not more than the loss differs from itself with other random numbers ({noise})",
         zh="减小微批不改变训练：一次 {after} 个样本与每次 {other} 个样本的梯度相对差异为 {difference}，"
         "不超过损失函数自身随机数带来的差异（{noise}）",
@@ -112,16 +112,16 @@ TEXTS = {
         zh="效果测试（采样、rollout）失败，本次跳过，训练继续：{why:said}",
     ),
     "engine/no-trial-sharded": Text(
-        en="the ranks share the model in parts (fsdp), so there are no trials (sampling, rollouts) while it trains",
+        en="the model is sharded over the ranks (fsdp), so there are no trials (sampling, rollouts) while it trains",
         zh="模型分片在各 rank 上（fsdp），训练期间不做效果测试（采样、rollout）",
-        en_hint="a trained checkpoint is tried by: headway eval {run}",
-        zh_hint="训练后对检查点做效果测试：headway eval {run}",
+        en_hint="run the trial on a saved checkpoint instead:\n  headway eval {run}",
+        zh_hint="改为对已保存的检查点做效果测试：\n  headway eval {run}",
     ),
     "engine/change-does-not-fit": Text(
         en="the checkpoint does not fit what has been changed since it was saved: {why}",
         zh="检查点与保存之后所做的修改不符：{why}",
-        en_hint="put it back: headway resume {run} {words}",
-        zh_hint="改回原值：headway resume {run} {words}",
+        en_hint="resume with the earlier values:\n  headway resume {run} {words}",
+        zh_hint="改回原来的值后继续训练：\n  headway resume {run} {words}",
     ),
     "engine/recipe-raised": Text(
         en="{type}: {text}, in the recipe's code at {file}, line {line}",

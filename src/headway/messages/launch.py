@@ -134,7 +134,7 @@ TEXTS: dict[str, Text] = {
         "（换成脚本自己的参数名）",
     ),
     "launch/no-memory-file": Text(
-        en="the system gives no memory for copies of the training state ({why}); after a fault the run continues from "
+        en="the system did not provide memory for copies of the training state ({why}); after a fault the run continues from "
         "its last checkpoint",
         zh="系统不提供用于训练状态副本的内存（{why}）；发生故障后将从最近的检查点继续",
     ),

@@ -292,11 +292,11 @@ TEXTS: dict[str, Text] = {
     "machine/gpu-prohibited": Text(
         en="GPU {gpus} does not allow computing (mode Prohibited)",
         zh="GPU {gpus} 禁止计算（Prohibited 模式）",
-        en_hint=("open it:\n  sudo nvidia-smi -i {gpus} -c 0"),
-        zh_hint=("开放使用：\n  sudo nvidia-smi -i {gpus} -c 0"),
+        en_hint=("allow it:\n  sudo nvidia-smi -i {gpus} -c 0"),
+        zh_hint=("允许计算：\n  sudo nvidia-smi -i {gpus} -c 0"),
     ),
     "machine/gpu-memory-unseen": Text(
-        en="{used} of {total} on GPU {gpus} are used by processes that are not visible here (in another container?)",
+        en="{used} of {total} on GPU {gpus} is used by processes that are not visible here (in another container?)",
         zh="GPU {gpus} 有 {used}（共 {total}）被这里看不到的进程占用（可能在其他容器里）",
         en_hint=("look from the host:\n  nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory --format=csv"),
         zh_hint=("在宿主机上查看：\n  nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory --format=csv"),
@@ -867,20 +867,20 @@ TEXTS: dict[str, Text] = {
         zh_hint="在同一条命令后加 --dry-run 查看完整报错",
     ),
     "machine/stands-in": Text(
-        en="judged for another machine: {source}; what it does not include is not judged, and nothing is taken from "
-        "this machine",
-        zh="按另一台机器判断：{source}；其中没有的信息不作判断，也不取自本机",
+        en="checking another machine: {source}; what its record does not contain is not checked, and nothing is taken "
+        "from this machine",
+        zh="检查的是另一台机器：{source}；记录中没有的信息不检查，也不取自本机",
     ),
     "machine/wished": Text(
-        en="judged for {source} in a host with {cores} cores and {memory} of memory; disk and framework are those of "
-        "this machine",
-        zh="按 {source} 判断，主机假定为 {cores} 核、{memory} 内存；磁盘和框架取自本机",
+        en="checking {source}, assuming a host with {cores} cores and {memory} of memory; disk and framework are those "
+        "of this machine",
+        zh="检查的是 {source}，假定主机有 {cores} 核、{memory} 内存；磁盘和框架取自本机",
         en_hint=(
-            "to judge a real machine, give its record: `nvidia-smi -q > machine.txt` there, then `headway check "
+            "to check a real machine, give its record: `nvidia-smi -q > machine.txt` there, then `headway check "
             "--machine machine.txt`"
         ),
         zh_hint=(
-            "要判断真实的机器，先在那台机器上运行 `nvidia-smi -q > machine.txt`，再运行 `headway check --machine "
+            "要检查真实的机器，先在那台机器上运行 `nvidia-smi -q > machine.txt`，再运行 `headway check --machine "
             "machine.txt`"
         ),
     ),
@@ -1022,11 +1022,11 @@ TEXTS: dict[str, Text] = {
         en="folder that will contain the runs (its disk is checked)", zh="存放训练目录的位置（检查其所在磁盘）"
     ),
     "machine/help-machine": Text(
-        en="judge a recorded machine: machine.json or the output of nvidia-smi, npu-smi, … (- for stdin)",
-        zh="判断一台录制的机器：machine.json 或 nvidia-smi、npu-smi 等命令的输出（- 表示标准输入）",
+        en="check a recorded machine: machine.json or the output of nvidia-smi, npu-smi, … (- for stdin)",
+        zh="检查一台录制的机器：machine.json 或 nvidia-smi、npu-smi 等命令的输出（- 表示标准输入）",
     ),
     "machine/help-on": Text(
-        en="judge a machine with these GPUs, such as 8xH20", zh="按装有这些 GPU 的机器判断，例如 8xH20"
+        en="check a machine with these GPUs, such as 8xH20", zh="检查装有这些 GPU 的机器，例如 8xH20"
     ),
     "machine/help-smoke": Text(
         en="let two ranks really exchange data (starts the framework, takes some seconds)",
@@ -1060,11 +1060,11 @@ TEXTS: dict[str, Text] = {
     "machine/state-busy": Text(en="in use", zh="占用中"),
     "machine/state-lost": Text(en="lost", zh="失联"),
     "machine/ready": Text(
-        en="this machine is ready; see how a run would be laid out: headway plan",
+        en="this machine is ready; see the plan of a run: headway plan",
         zh="本机就绪；查看训练计划：headway plan",
     ),
     "machine/ready-other": Text(
-        en="nothing stops a run on {source}; see how it would be laid out there: headway plan {place}",
+        en="nothing prevents a run on {source}; see its plan there: headway plan {place}",
         zh="在 {source} 上没有阻碍训练的问题；查看在该机器上的训练计划：headway plan {place}",
     ),
 }

@@ -68,7 +68,7 @@ TEXTS: dict[str, Text] = {
     "mindspore/scheduler": Text(
         en="the MindSpore ranks could not connect to each other: {why:said}",
         zh="MindSpore 各 rank 之间未能建立连接：{why:said}",
-        en_hint=("try again; if it stays, train in one process:\n  parallel.cpus=1"),
+        en_hint=("try again; if it fails again, train in one process:\n  parallel.cpus=1"),
         zh_hint=("重试；如果仍然失败，用单进程训练：\n  parallel.cpus=1"),
     ),
     "mindspore/no-task": Text(

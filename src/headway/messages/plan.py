@@ -85,13 +85,13 @@ TEXTS: dict[str, Text] = {
         en="tracing the model did not finish within {seconds} s",
         zh="模型追踪在 {seconds} 秒内没有完成",
         en_hint=("leave the trace out; the plan then uses a formula where the recipe has one:\n  --no-trace"),
-        zh_hint=("跳过试算；配方有估算公式时，计划会改用公式：\n  --no-trace"),
+        zh_hint=("跳过追踪；配方有估算公式时，计划会改用公式：\n  --no-trace"),
     ),
     "plan/trace-failed": Text(
         en="the model could not be traced: {why:said}",
         zh="无法追踪模型：{why:said}",
-        en_hint=("leave the trace out; the first steps of a run measure what it would foresee:\n  --no-trace"),
-        zh_hint=("跳过试算；训练的前几步会测得它本应预测的数值：\n  --no-trace"),
+        en_hint=("leave the trace out; the first steps of a run then measure these values:\n  --no-trace"),
+        zh_hint=("跳过追踪；训练的前几步会测得它本应预测的数值：\n  --no-trace"),
     ),
     "plan/probe-elsewhere": Text(
         en="--probe measures steps on this machine, but the plan is for another one",
@@ -120,8 +120,8 @@ TEXTS: dict[str, Text] = {
     "plan/model-untraced": Text(
         en="{name} cannot be traced: {why:said}",
         zh="无法追踪 {name}：{why:said}",
-        en_hint="trace your own script that trains it: headway plan --script train.py",
-        zh_hint="追踪你自己的训练脚本：headway plan --script train.py",
+        en_hint="trace your own script that trains it:\n  headway plan --script train.py",
+        zh_hint="改为追踪你自己的训练脚本：\n  headway plan --script train.py",
     ),
     "plan/model-unread": Text(
         en="{path} could not be read: {why:said}",
@@ -174,7 +174,7 @@ TEXTS: dict[str, Text] = {
     "plan/script-and-source": Text(
         en="--script plans your own script, but {words} is a recipe, a config file or a setting",
         zh="--script 规划的是你自己的脚本，而 {words} 是配方、配置文件或设置",
-        en_hint="put the full launch line behind --script, in quotes, and leave the other words out",
+        en_hint="put the full launch line after --script, in quotes, and remove the other words",
         zh_hint="把整条启动命令放进 --script 的引号里，去掉其余的词",
     ),
     "plan/script-unread": Text(
@@ -244,7 +244,7 @@ TEXTS: dict[str, Text] = {
         zh_hint="大约 {fits} 个样本放得下：减小脚本的批大小、启用激活重计算，或改用显存更大的 GPU",
     ),
     "plan/script-over-host": Text(
-        en="the script needs {used} of memory on each rank, but only {have} are available",
+        en="the script needs {used} of memory on each rank, but only {have} is available",
         zh="脚本的每个 rank 需要 {used} 内存，而只有 {have}",
         en_hint="lower the script's batch size, or start fewer ranks",
         zh_hint="减小脚本的批大小，或减少 rank 数",
@@ -434,7 +434,7 @@ TEXTS: dict[str, Text] = {
         en="forecast from the GPU's measured rates, {mfu} of the peak", zh="按该 GPU 的实测算力推算，为峰值的 {mfu}"
     ),
     "plan/from-derived": Text(
-        en="forecast, {mfu} of its peak; nobody has measured this card, its rate is derived from {other}",
+        en="forecast, {mfu} of its peak; there is no public measurement of this card, so its rate is derived from {other}",
         zh="推算，为峰值的 {mfu}；该卡没有公开的实测，算力由 {other} 推得",
     ),
     "plan/holder-weights": Text(en="weights", zh="权重"),
@@ -514,10 +514,10 @@ TEXTS: dict[str, Text] = {
     "plan/column-origin": Text(en="from", zh="来源"),
     "plan/next": Text(en="next: headway train {args}", zh="下一步：headway train {args}"),
     "plan/help": Text(
-        en="Show how a run would be laid out here: devices, batch size, learning rate, length.\n\n"
+        en="Show the plan of a run on this machine: devices, batch size, learning rate, length.\n\n"
         "SOURCE is a recipe or a config file; settings are written key=value. Nothing is started.\n"
         "The exit code is 4 when nothing fits; the nearest settings that fit are then shown.\n\n"
-        "With --script, your own PyTorch script is run up to its second step, without a GPU and without values;\n"
+        "With --script, your own PyTorch script is run up to its second step on fake tensors, without a GPU;\n"
         "files that it would save or overwrite are not changed.\n\n"
         "With --model, a public model is planned from its published shape (or its config.json):\n"
         "Llama, Qwen, Mistral, Gemma, GPT-2, ViT, ResNet, Swin, Mask R-CNN, SegFormer and others (--model list).\n"
@@ -530,7 +530,7 @@ TEXTS: dict[str, Text] = {
         zh="显示训练在本机上的计划：设备、批大小、学习率、长度。\n\n"
         "SOURCE 是配方名或配置文件；设置写作 key=value。不会启动任何训练。\n"
         "没有可行的计划时退出码为 4，并给出最接近的可行设置。\n\n"
-        "--script 会在没有 GPU、没有数值的情况下把你自己的 PyTorch 脚本运行到第二步；\n"
+        "--script 会用假张量（不需要 GPU）把你自己的 PyTorch 脚本运行到第二步；\n"
         "它本来会保存或覆盖的文件保持不变。\n\n"
         "--model 按公布的结构（或 config.json）规划公开的模型：\n"
         "Llama、Qwen、Mistral、Gemma、GPT-2、ViT、ResNet、Swin、Mask R-CNN、SegFormer 等（--model list）。\n"

@@ -4,18 +4,18 @@ from headway.messages import Text
 
 _PARTS = {
     "nan-loss": ("the loss is {text}", "损失为 {text}"),
-    "nan-gradient": ("the gradient is not finite", "梯度出现 NaN/Inf"),
+    "nan-gradient": ("the gradient is NaN or Inf", "梯度出现 NaN/Inf"),
     "exception": ("{text:said}", "{text:said}"),
 }
 
 TEXTS: dict[str, Text] = {
-    "replay/line": Text(en="take a failed step again, find the sample", zh="重跑失败的那一步，找出有问题的样本"),
+    "replay/line": Text(en="repeat a failed step alone and find the sample", zh="重跑失败的那一步，找出有问题的样本"),
     "replay/help": Text(
-        en="""Take the step at which a run failed again, alone, and find the sample that breaks it.
+        en="""Repeat the step at which a run failed, alone, and find the sample that causes the failure.
 
-It starts from the nearest checkpoint before the step and takes exactly the samples of the run. A sample breaks a step
-by a loss or gradient that is not finite, by an exception, or by its shape. The run itself is not changed. Exit code 5:
-the step failed again; 0: it did not.
+It starts from the nearest checkpoint before the step and uses exactly the same samples as the run. A sample is named
+when its loss or gradient is NaN or Inf, when it raises an exception, or when its shape differs from the others. The run
+itself is not changed. Exit code 5: the step failed again; 0: it did not.
 
 Example:
   headway replay
@@ -30,15 +30,15 @@ Example:
   headway replay RUN --step 120""",
     ),
     "replay/option-step": Text(
-        en="step to replay; default: the one that failed last", zh="要重跑的步；默认为最近失败的一步"
+        en="step to repeat; default: the one that failed last", zh="要重跑的步；默认为最近失败的一步"
     ),
     "replay/mindspore": Text(
         en="replay works for recipes on PyTorch; this run trains with MindSpore",
         zh="replay 仅支持 PyTorch 配方；这次训练使用 MindSpore",
     ),
     "replay/no-failed-step": Text(
-        en="no step of {run} is on record as failed",
-        zh="{run} 没有失败步的记录",
+        en="{run} has no record of a failed step",
+        zh="{run} 没有失败的步的记录",
         en_hint="name the step:\n  headway replay {run} --step 1",
         zh_hint="指定步：\n  headway replay {run} --step 1",
     ),
@@ -52,7 +52,7 @@ Example:
         zh="这一步没有失败：问题不在它的样本",
     ),
     "replay/not-exact": Text(
-        en="one process took the micro-batches of all ranks: the samples are exact, sums may differ in the last digits",
+        en="one process computed the micro-batches of all ranks: the samples are the same, but sums may differ slightly",
         zh="由一个进程依次处理所有 rank 的微批：样本完全一致，求和的末位数字可能不同",
     ),
     "replay/together": Text(
@@ -71,7 +71,7 @@ Example:
             zh=f"样本 {{index}}（第 {{epoch}} 轮，rank {{rank}}）：{zh}",
         )
         for kind, (en, zh) in (
-            _PARTS | {"shape": ("its shape is not that of the others: {text}", "形状与其他样本不同：{text}")}
+            _PARTS | {"shape": ("its shape differs from the others: {text}", "形状与其他样本不同：{text}")}
         ).items()
     },
 }

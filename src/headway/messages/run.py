@@ -56,8 +56,8 @@ SIGUSR1、SIGUSR2 和 SIGHUP 转发给会处理它们的进程，训练继续。
     "run/oom-knob": Text(
         en="--oom-knob {text} cannot be read: it is a list of NAME/NUMBER and NAME*NUMBER, with numbers from 2 to 9999",
         zh="无法识别 --oom-knob {text}：应为 NAME/2 或 NAME*2 形式的列表，数字为 2 到 9999",
-        en_hint="type: --oom-knob 'per_device_train_batch_size/2,gradient_accumulation_steps*2'",
-        zh_hint="例如：--oom-knob 'per_device_train_batch_size/2,gradient_accumulation_steps*2'",
+        en_hint="for example:\n  --oom-knob 'per_device_train_batch_size/2,gradient_accumulation_steps*2'",
+        zh_hint="例如：\n  --oom-knob 'per_device_train_batch_size/2,gradient_accumulation_steps*2'",
     ),
     "run/oom-knob-missing": Text(
         en="--oom-knob names {name}, but the line has no number of that name (--{name} 8, {name}=8 or a variable)",

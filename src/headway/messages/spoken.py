@@ -77,6 +77,20 @@ WORDS = {
 }
 """Words that the code knows by their English names, in Chinese. A word that is not here is shown as it is."""
 
+PHASES = {
+    "start": ("starting up", "启动"),
+    "restore": ("loading the checkpoint", "恢复检查点"),
+    "data": ("loading data", "读取数据"),
+    "forward": ("the forward pass", "前向传播"),
+    "backward": ("the backward pass", "反向传播"),
+    "optimizer": ("the optimizer step", "更新参数"),
+    "eval": ("validation", "验证"),
+    "save": ("saving a checkpoint", "保存检查点"),
+    "stopping": ("stopping", "停止"),
+    "ended": ("nothing, it has ended", "已结束"),
+}
+"""What a rank is doing, by the phase of its heartbeat: English, Chinese."""
+
 ENGLISH_WORDS = {
     "Attribute": "an attribute (a.b)",
     "BoolOp": "and, or",
@@ -188,6 +202,10 @@ def _word(value: object, is_chinese: bool) -> str:
     return (WORDS if is_chinese else ENGLISH_WORDS).get(str(value), str(value))
 
 
+def _phase(value: object, is_chinese: bool) -> str:
+    return PHASES[str(value)][is_chinese] if str(value) in PHASES else str(value)
+
+
 def _said(value: object, is_chinese: bool) -> str:
     """Return the words of another program or library; in a Chinese sentence they are marked as its own."""
     said = str(value)
@@ -204,4 +222,4 @@ def _thousands(value: object, _: bool) -> str:
     return commas(str(value))
 
 
-_KINDS: dict[str, Callable[[object, bool], str]] = {"word": _word, "said": _said, ",": _thousands}
+_KINDS: dict[str, Callable[[object, bool], str]] = {"word": _word, "phase": _phase, "said": _said, ",": _thousands}

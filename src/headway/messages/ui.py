@@ -44,7 +44,7 @@ TEXTS: dict[str, Text] = {
         en="only runs with this tag (see headway note)", zh="只列出带此标签的训练（见 headway note）"
     ),
     "ui/option-runs-state": Text(en="only runs in this state", zh="只列出处于此状态的训练"),
-    "ui/runs-none-such": Text(en="no run has all of this", zh="没有符合条件的训练"),
+    "ui/runs-none-such": Text(en="no run matches these options", zh="没有符合条件的训练"),
     "ui/runs-cause": Text(en="cause", zh="原因"),
     "ui/cause-rank": Text(en="rank {rank}: {text}", zh="rank {rank}：{text}"),
     "ui/runs-size": Text(en="checkpoints", zh="检查点"),
@@ -116,8 +116,8 @@ TEXTS: dict[str, Text] = {
     "ui/removed": Text(en="deleted {name} ({size})", zh="已删除 {name}（{size}）"),
     "ui/would-remove": Text(en="would delete {name} ({size})", zh="将删除 {name}（{size}）"),
     "ui/rm-needs-yes": Text(
-        en="nobody can be asked here, so nothing was deleted",
-        zh="此处无法询问，未删除任何内容",
+        en="this is not a terminal, so nobody could confirm and nothing was deleted",
+        zh="当前不是终端，无法询问，未删除任何内容",
         en_hint="confirm it on the command line:\n  headway runs rm --yes {runs}",
         zh_hint="在命令行中确认：\n  headway runs rm --yes {runs}",
     ),
@@ -176,7 +176,7 @@ TEXTS: dict[str, Text] = {
         zh="它是日志中最早的、不由其他故障引起的失败",
     ),
     "ui/why-follows": Text(
-        en="the log holds only words that usually follow from another failure",
+        en="the log contains only messages that usually follow from another failure",
         zh="日志里只有通常由其他故障引起的信息",
     ),
     "ui/why-explains": Text(
@@ -210,7 +210,7 @@ TEXTS: dict[str, Text] = {
     "ui/explain-retry-no": Text(
         en="  trying again does not help: the same would happen", zh="  重试没有用：同样的事会再次发生"
     ),
-    "ui/explain-explains": Text(en="  explains: {codes}", zh="  能解释：{codes}"),
+    "ui/explain-explains": Text(en="  explains: {codes:list}", zh="  能解释：{codes:list}"),
     "ui/explain-headway": Text(en="in a run of a recipe:", zh="配方训练："),
     "ui/explain-script": Text(en="in a script of your own:", zh="自己的脚本："),
     "ui/explain-reproducer": Text(en="raised on purpose in {path}", zh="复现测试：{path}"),

@@ -5,10 +5,10 @@ from headway.messages import Text
 TEXTS: dict[str, Text] = {
     "watch/healthy": Text(en="healthy", zh="正常"),
     "watch/healthy-plan": Text(
-        en="healthy; time per step {off}% against the plan", zh="正常；每步时间与计划相差 {off}%"
+        en="healthy; time per step differs from the plan by {off}%", zh="正常；每步时间与计划相差 {off}%"
     ),
     "watch/findings": Text(en="open findings: {num}; key 6 shows them", zh="未解决的问题：{num} 个；按 6 查看"),
-    "watch/late": Text(en="no sign of life from rank {ranks} for {age}", zh="rank {ranks} 已 {age} 没有动静"),
+    "watch/late": Text(en="no heartbeat from rank {ranks} for {age}", zh="rank {ranks} 已 {age} 没有心跳"),
     "watch/no-checkpoint": Text(en="no checkpoint yet", zh="还没有检查点"),
     "watch/checkpoint": Text(
         en="checkpoint of step {step}, verified; {num} kept, {size}",
@@ -19,7 +19,7 @@ TEXTS: dict[str, Text] = {
     "watch/speed": Text(en="samples/s", zh="样本/秒"),
     "watch/no-curve": Text(en="no steps yet", zh="还没有训练步"),
     "watch/no-findings": Text(en="nothing was found", zh="没有发现问题"),
-    "watch/over": Text(en="over", zh="已结束"),
+    "watch/over": Text(en="past", zh="已消失"),
     "watch/since": Text(en="since {time}", zh="始于 {time}"),
     "watch/cost": Text(en="cost {cost} of training", zh="损失训练时间 {cost}"),
     "watch/lost": Text(en="no answer", zh="没有响应"),
@@ -28,7 +28,7 @@ TEXTS: dict[str, Text] = {
     "watch/col-gpu": Text(en="GPU", zh="GPU"),
     "watch/col-util": Text(en="busy", zh="利用率"),
     "watch/col-memory": Text(en="memory", zh="内存"),
-    "watch/col-temp": Text(en="heat", zh="温度"),
+    "watch/col-temp": Text(en="temp", zh="温度"),
     "watch/col-power": Text(en="power", zh="功耗"),
     "watch/col-activity": Text(en="activity", zh="活跃度"),
     "watch/col-rank": Text(en="rank", zh="rank"),
@@ -65,27 +65,27 @@ TEXTS: dict[str, Text] = {
         zh="↑↓：选择，回车：打开，l：English，t：主题，q：退出",
     ),
     "watch/sure-stop": Text(
-        en="save a checkpoint and stop the run? y yes, Esc no", zh="保存检查点并停止训练？y 确认，Esc 取消"
+        en="save a checkpoint and stop the run? y: yes, Esc: no", zh="保存检查点并停止训练？y 确认，Esc 取消"
     ),
-    "watch/sure-save": Text(en="save a checkpoint now? y yes, Esc no", zh="现在保存检查点？y 确认，Esc 取消"),
-    "watch/sent-stop": Text(en="asked to save and stop", zh="已请求保存并停止"),
-    "watch/sent-save": Text(en="asked for a checkpoint; training continues", zh="已请求保存检查点；训练继续"),
+    "watch/sure-save": Text(en="save a checkpoint now? y: yes, Esc: no", zh="现在保存检查点？y 确认，Esc 取消"),
+    "watch/sent-stop": Text(en="asked the run to save and stop", zh="已请求保存并停止"),
+    "watch/sent-save": Text(en="asked the run for a checkpoint; training continues", zh="已请求保存检查点；训练继续"),
     "watch/filter": Text(
         en="text, rank:1, level:error; empty: all lines", zh="文字、rank:1、level:error；留空显示全部"
     ),
     "watch/stacks-wait": Text(en="reading the stacks", zh="正在读取调用栈"),
     "watch/stack-of": Text(
-        en="rank {rank}, the one that moved least recently:", zh="rank {rank}（最久没有动静的一个）："
+        en="rank {rank}, which has made no progress for the longest time:", zh="rank {rank}（最久没有进展）："
     ),
     "watch/no-py-spy": Text(
-        en="stacks are read by py-spy, which is not installed; pip install py-spy",
+        en="reading stacks needs py-spy, which is not installed; run pip install py-spy",
         zh="读取调用栈需要 py-spy，但尚未安装；运行 pip install py-spy",
     ),
     "watch/no-rank": Text(en="no rank has started yet", zh="还没有 rank 启动"),
     "watch/help-keys": Text(
         en="1 run, 2 ranks, 3 devices, 4 log, 5 checkpoints, 6 findings; Tab: next page; up, down: scroll\n"
         "/ filters the log by words, rank:1, level:error\n"
-        "s asks for a checkpoint and the end, w for a checkpoint; both ask first\n"
+        "s saves a checkpoint and stops the run, w only saves a checkpoint; both ask first\n"
         "d shows the stack of the slowest rank; l changes the language, t the theme; Esc goes back; q leaves, "
         "and the run continues",
         zh="1 训练，2 各 rank，3 设备，4 日志，5 检查点，6 问题；Tab：下一页；↑↓：滚动\n"

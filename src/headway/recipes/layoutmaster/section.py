@@ -22,19 +22,19 @@ class LossWeights(Section):
     """Factors of the seven terms of the loss."""
 
     noise: Weight = 1.0
-    """Huber loss of what the network predicts; the original does not read it, so there it must stay 1."""
+    """Weight of the Huber loss of what the network predicts; the original ignores it, so there it must stay 1."""
     position: Weight = 1.0
-    """Squared error of the boxes, and half of 1 - IoU."""
+    """Weight of the loss of the boxes: squared error plus half of 1 - IoU."""
     layer: Weight = 0.5
-    """Squared error of the layers, and 0.3 times the cross-entropy of each pair's order."""
+    """Weight of the loss of the layers: squared error plus 0.3 times the cross-entropy of each pair's order."""
     confidence: Weight = 0.3
-    """Squared error of the confidence."""
+    """Weight of the squared error of the confidence."""
     aesthetic: Weight = 0.2
-    """Golden ratio, equal areas, centre of gravity."""
+    """Weight of the aesthetic loss: golden ratio, equal areas, centre of gravity."""
     overlap: Weight = 0.8
-    """Share of the smaller box that each pair covers twice."""
+    """Weight of the overlap loss: the overlap of each pair as a share of the smaller box."""
     alignment: Weight = 0.4
-    """Edges that nearly meet."""
+    """Weight of the alignment loss: edges that are almost, but not quite, aligned."""
 
 
 class LayoutMasterSection(Section):
@@ -45,7 +45,7 @@ class LayoutMasterSection(Section):
     hidden_dim: Annotated[int, Field(ge=8)] = 512
     """Width of the transformer."""
     num_layers: Count = 12
-    """Blocks: attention over elements, attention to the images, and a feed-forward part."""
+    """Number of blocks, each with attention over elements, attention to the images and a feed-forward part."""
     num_heads: Count = 8
     """Attention heads."""
     max_elements: Annotated[int, Field(ge=2)] = 25

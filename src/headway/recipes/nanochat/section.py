@@ -48,7 +48,7 @@ class NanochatSection(Section):
     synthetic: bool = False
     """If data_dir has no shards, create small synthetic ones instead of stopping."""
     tokenizer_chars: Count = 2_000_000_000
-    """Characters of the training shards the tokenizer is trained on."""
+    """How many characters of the training shards the tokenizer is trained on."""
     eval_tokens: Count | None = None
     """Tokens per validation, from the start of the last shard; none: the entire shard."""
 

@@ -62,7 +62,7 @@ def _line(evidence: Evidence) -> str:
     """Return `line 12 (rank 3, 8 times): text`."""
     notes = [] if evidence.rank is None else [f"rank {evidence.rank}"]
     notes += [say("ui/times", num=f"{evidence.times:,}")] if evidence.times > 1 else []
-    note = f" ({', '.join(notes)})" if notes else ""
+    note = ("（" + "，".join(notes) + "）" if language() == "zh" else f" ({', '.join(notes)})") if notes else ""
     return say("ui/log-line", number=evidence.number, note=note, text=evidence.text[:240])
 
 
@@ -72,7 +72,7 @@ def rule_lines(rule: Rule) -> list[str]:
     lines = [f"diagnose/{rule.code}", f"  {shown}", say("ui/explain-category", category=rule.category)]
     lines.append(say("ui/explain-retry-yes" if rule.is_transient else "ui/explain-retry-no"))
     if rule.explains:
-        lines.append(say("ui/explain-explains", codes=", ".join(rule.explains)))
+        lines.append(say("ui/explain-explains", codes=rule.explains))
     for audience in ("headway", "script"):
         fixes = [fix for fix in rule.fixes if fix.audience in ("any", audience)]
         if fixes:
