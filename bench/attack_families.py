@@ -709,7 +709,7 @@ def _live(field: Field, chance: random.Random, place: Path) -> Verdict:
             verdict.ended = end
     resumed = [end for one, end in zip(thrown, done, strict=False) if one[0] == "resume" and "--dry-run" not in one]
     if any(end.code == 0 for end in resumed):
-        return verdict  # the run had just ended: that resume was no rival, and made it longer
+        return verdict  # the run had just ended: that resume was not a rival, and made it longer
     if any((run / name).read_bytes() != kept for name, kept in decided.items()):
         verdict.wrong["wrong_results"] = "a refused command changed what the run was started with"
     sequence = [json.loads(line)["seq"] for line in (run / "events.jsonl").read_text().splitlines()]

@@ -5,7 +5,7 @@
 Faults: every flipped bit, cut, swapped, foreign, missing or extra file must be found before use, and the older
 checkpoint used instead; a process that dies at any call of a save must leave the old or the new one.
 Cost: a save (copy, write, fsync, commit, read back and verify) beside a plain write and fsync of the same bytes, and
-the time the loop stands still beside a plain copy of the same tensors; interleaved rounds, medians.
+the time the loop waits beside a plain copy of the same tensors; interleaved rounds, medians.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Provoke errors by real commands, in both languages, and type what their hints say.
 
-    python bench/hints.py [--only TEXT] [--lang en|zh] [--every N] [--seed 0] [--show]
+    python bench/hints.py [--only TEXT] [--lang en|zh] [--part K/N] [--every N] [--seed 0] [--show]
 
 Every row of `rows/hints.jsonl` is a command (`type`; its last line is the command, those above it stay in its shell)
 and what is done `before` it. It is run in a copy of a small folder with one finished run. The printed lines that are to
-be typed are then run as they stand on the screen: `bash -n` first, then the line itself in another copy. Training lines
+be typed are then run as they are on the screen: `bash -n` first, then the line itself in another copy. Training lines
 get `--dry-run`; programs that change the machine or that are not here (sudo, pip, nvidia-smi) are answered by a stub
 that takes any arguments. A line claims a cure when it is the user's own command put right, or when it changes a file, a
 variable or a limit: then the error must be gone afterwards.
@@ -302,12 +302,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="rows whose command or preparation holds this text")
     parser.add_argument("--lang", choices=LANGUAGES)
+    parser.add_argument("--part", default="1/1", help="rows K, K+N, K+2N …, to share the work of one measurement")
     parser.add_argument("--every", type=int, default=1, help="one row in so many, chosen by the seed")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--show", action="store_true", help="print every code that was seen")
     asked = parser.parse_args()
     records = [json.loads(line) for line in ROWS.read_text(encoding="utf-8").splitlines()]
     rows = [(one["type"], one["before"]) for one in records if asked.only in f"{one['type']} {one['before']}"]
+    part, parts = (int(number) for number in asked.part.split("/"))
+    rows = rows[part - 1 :: parts]
     if asked.every > 1:
         rows = random.Random(asked.seed).sample(rows, max(1, len(rows) // asked.every))
     tally = Tally()

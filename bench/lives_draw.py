@@ -20,7 +20,7 @@ Precision = Literal["fp32", "bf16", "fp16"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """ranks * micro * turns samples a step."""
+    """ranks * micro * turns samples per step."""
 
     ranks: int
     micro: int
@@ -150,7 +150,7 @@ class Life:
     keys: Keys
     turns: tuple[Turn, ...]
     in_file: frozenset[str] = field(default_factory=frozenset)
-    """Settings of the start that stand in a file."""
+    """Settings of the start that are in a file."""
     is_real: bool = False
     """Every command is a process of its own."""
 

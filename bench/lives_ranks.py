@@ -1,7 +1,7 @@
 """The ranks of a life in `run_lives.py` without a supervisor: forked from this process, struck at an exact place.
 
 The command itself is the real one, up to the moment at which it would supervise: it reads, decides, takes the lease and
-writes. The ranks run the real entry. In between stands `Attempts`, which does what the supervisor does for a run in
+writes. The ranks run the real entry. In between is `Attempts`, which does what the supervisor does for a run in
 peace: it keeps the ranks' events, starts them again after a kill, and says how the run ended. A plan for CPU ranks
 refuses fp16, because it is slow there and not because it is wrong: here it passes, so that the loss scale lives too.
 """

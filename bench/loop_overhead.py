@@ -87,7 +87,7 @@ def headway(place: Path) -> TimedLoop:
 
 
 def measure(contenders: dict[str, TimedLoop], *, steps: int, rounds: int) -> dict[str, list[float]]:
-    """Return seconds a step for each contender and round, taken in turn."""
+    """Return seconds per step for each contender and round, taken in turn."""
     times: dict[str, list[float]] = {name: [] for name in contenders}
     for loop in contenders.values():
         loop(50)

@@ -2,7 +2,7 @@
 
 Each is written as its own guide writes it, and given the fair minimum: no logging, no checkpoints, no progress bar, the
 fused AdamW that Headway has too. All take their batches from a DataLoader over a TensorDataset; a hand-written loop
-over the same DataLoader stands beside them, so that the loader's share of their time can be seen.
+over the same DataLoader is beside them, so that the loader's share of their time can be seen.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def by_accelerate(batch: int) -> tuple[Any, ...]:
 
 
 def lightning_trainer(batch: int) -> TimedLoop:
-    """Return Lightning's Trainer, started anew each time."""
+    """Return Lightning's Trainer, started again each time."""
     import lightning
 
     logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
@@ -171,7 +171,7 @@ def lightning_trainer(batch: int) -> TimedLoop:
 
 
 def hf_trainer(batch: int) -> TimedLoop:
-    """Return the Trainer of transformers, started anew each time."""
+    """Return the Trainer of transformers, started again each time."""
     from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
     class Model(nn.Module):

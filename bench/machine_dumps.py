@@ -114,7 +114,7 @@ class Case:
 
 
 def load(index: Path) -> list[Case]:
-    """Return the cases of an index; texts stand beside it."""
+    """Return the cases of an index; texts are beside it."""
     cases = []
     for line in index.read_text(encoding="utf-8").splitlines():
         if not line.strip():
@@ -127,7 +127,7 @@ def load(index: Path) -> list[Case]:
 
 
 def differences(want: Any, have: Any, place: str = "") -> Iterator[str]:
-    """Yield every expected value that is absent or other; what we found beyond it is no fault."""
+    """Yield every expected value that is absent or other; what we found beyond it is not a fault."""
     if isinstance(want, dict):
         if not isinstance(have, dict):
             yield f"{place}: want {want!r}, have {have!r}"

@@ -124,7 +124,7 @@ def _ask(row: Row) -> Question:
 
 
 def _encoder(row: Row) -> Question:
-    """BERT: an encoder with a tied vocabulary; only 15 % of the tokens are predicted."""
+    """BERT: an encoder with a tied vocabulary; only 15% of the tokens are predicted."""
     if "BERT-large" not in row["model"]:
         raise InexpressibleError(f"no formula for {row['model']}")
     micro_batch, seq_len = batch_of(row)

@@ -1,4 +1,4 @@
-"""What Headway's loop costs each recipe: samples a second against the straightforward eager loop of the same model.
+"""What Headway's loop costs each recipe: samples per second against the straightforward eager loop of the same model.
 
 Both take the recipe's own model, data code, loss and batch, at its default size, in one process on one thread. The
 plain loop is what a person writes with torch: zero_grad, forward, loss, backward, clip, AdamW, an average where the
@@ -109,7 +109,7 @@ def plain_loop(run: Run) -> Callable[[int], None]:
 
 
 def measure(name: str, place: Path, *, steps: int, rounds: int) -> dict[str, float]:
-    """Return the samples a second of both loops, their ratio, and the share of a step that waits for data."""
+    """Return the samples per second of both loops, their ratio, and the share of a step that waits for data."""
     run_dir, run = make_run(name, place)
     loops = {"headway": headway_loop(run), "plain": plain_loop(run)}
     for loop in loops.values():

@@ -1,7 +1,7 @@
 """From SIGKILL of a rank to the next finished step: Headway against torchrun, the same tiny work on two ranks.
 
 torchrun gets its own best setting (a fresh store a restart; by default about half of its restarts fail on torch 2.13).
-Both save every 20 steps and go on from the last save.
+Both save every 20 steps and continue from the last save.
 
     python bench/recovery.py [--kills 10] [--torchrun-kills 3]
 """

@@ -68,7 +68,7 @@ class Watched:
 
 
 def run_supervised(folder: Path, *words: str) -> Watched:
-    """Run a line under `headway run` and look at its processes four times a second."""
+    """Run a line under `headway run` and look at its processes four times per second."""
     mark = new_mark()
     command = [sys.executable, "-m", "headway", "run", "--no-training", "--out", str(folder / "runs"), *words]
     seen = Watched()

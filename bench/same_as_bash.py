@@ -85,7 +85,7 @@ class Seen:
 
 
 class World:
-    """A folder with probes for programs, made anew for every line."""
+    """A folder with probes for programs, made again for every line."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.record = root, root / "record"
@@ -119,7 +119,7 @@ class World:
         }
 
     def fresh(self) -> None:
-        """Make the working folder anew."""
+        """Make the working folder again."""
         for place in (self.work, self.side, self.root / "home"):
             shutil.rmtree(place, ignore_errors=True)
             place.mkdir()

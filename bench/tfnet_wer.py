@@ -1,6 +1,6 @@
 """How fast TFNet learns to read the synthetic dev set, and what its parts bring; by `headway train`, start to end.
 
-`python bench/tfnet_wer.py`              PyTorch and MindSpore: seconds until the WER is below 50 %
+`python bench/tfnet_wer.py`              PyTorch and MindSpore: seconds until the WER is below 50%
 `python bench/tfnet_wer.py --ablate`     PyTorch: the whole model, without the frequency branch, without distillation
 `python bench/tfnet_wer.py --framework mindspore train.steps=160`
 

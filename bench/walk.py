@@ -1,12 +1,12 @@
 """The way of a run through the code: which folder is entered how often, for one `train` and one `run`.
 
 A folder is entered when a call comes into one of its modules for the first time from another folder. Coming back by a
-return is no entry, neither is a call into a folder that is still at work (its own callback), nor a second module of the
-folder one was in last. What is asked again and again by the same door, as a screen is every second, is entered once. A
-method of a record (docs/architecture.md) is no visit to the stage that made it. Imports, threads and child processes
+return is not an entry, neither is a call into a folder that is still at work (its own callback), nor a second module
+of the folder one was in last. What is asked repeatedly in the same way, as a screen is every second, is entered once. A
+method of a record (docs/architecture.md) is not a visit to the stage that made it. Imports, threads and child processes
 do not count.
 
-In brackets stands the older, harsher count: the modules in the order of their first calls, a folder counted wherever
+In brackets is the older, harsher count: the modules in the order of their first calls, a folder counted wherever
 that order comes into it from another one, be it by a return.
 
     python bench/walk.py            # both ways; the last line is JSON, one key per folder

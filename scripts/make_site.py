@@ -69,7 +69,7 @@ def _relink(text: str, path: str, pages: dict[str, str]) -> str:
 
 
 def gather() -> int:
-    """Write all pages anew into build/docs; return their number."""
+    """Write all pages again into build/docs; return their number."""
     pages = list_pages()
     shutil.rmtree(GATHERED, ignore_errors=True)
     for path, page in pages.items():

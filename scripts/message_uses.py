@@ -32,7 +32,7 @@ class Use:
     line: int
     code: str
     is_family: bool = False
-    """The code goes on with something computed."""
+    """The code continues with something computed."""
     speaker: str = ""
     """The function or record the code is handed to."""
     facts: frozenset[str] | None = None
@@ -65,7 +65,7 @@ def find_uses(stages: frozenset[str], root: Path = SOURCE) -> list[Use]:
 
 
 def literals(root: Path = SOURCE) -> frozenset[str]:
-    """Return every text constant of the source and the fixed parts of every f-string: what a family may go on with."""
+    """Return every text constant of the source and the fixed parts of every f-string: how a family may continue."""
     found: set[str] = set()
     for path in sorted(root.rglob("*.py")):
         if not is_texts(path):

@@ -55,7 +55,7 @@ _NOT_YET = {
     "tune",
     "ui",
 }
-"""Folders of unit tests that were never run whole under the guard: take one out, run it, mend what it finds."""
+"""Folders of unit tests that were never run whole under the guard: take one out, run it, repair what it finds."""
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,7 @@ from tiny.work import make_data, make_model
 
 
 def main() -> None:
-    """Train $STEPS steps; go on from $CHECKPOINT when it is there."""
+    """Train $STEPS steps; continue from $CHECKPOINT when it is there."""
     dist.init_process_group("gloo")
     rank, world = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(0)

@@ -1,7 +1,7 @@
 """Headway from Python: start a run, follow it, plan and check, as the commands do.
 
 A run is started by a supervisor in a session of its own; this process only follows the run directory. So it works in a
-notebook cell, in a thread and in a test, and the run goes on when this process ends.
+notebook cell, in a thread and in a test, and the run continues when this process ends.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class RunHandle:
 
     @property
     def loss(self) -> float | None:
-        """The last training loss; None: no step has told one."""
+        """The last training loss; None: no step has reported one."""
         return self.status.loss
 
     @property

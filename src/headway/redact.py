@@ -23,7 +23,7 @@ _KEY_ENDINGS = (
     *("_WEBHOOK", "_WEBHOOK_URL", "_ALERT_TO", "_CONNECTION_STRING"),
 )
 _SHORTEST = 6
-"""A shorter value is no secret worth its name, and would be found in every text."""
+"""A shorter value is not a secret worth its name, and would be found in every text."""
 _LONGEST = 1 << 16
 _HINT = re.compile(
     r"token|secret|passw|passcode|passphrase|credential|key|pwd|pass\b|jwt|-p|-a|-u|webhook|_dsn|cookie|_sas|connection_",
@@ -139,7 +139,7 @@ def _hide_named(text: str, learned: set[str] | None) -> str:
 
 
 def _behind_flag(line: str, flag: str, word: str) -> tuple[str, str] | None:
-    """Return what stays of a word that stands behind the flag of a secret, and the secret; None: it is no secret."""
+    """Return what stays of a word that follows the flag of a secret, and the secret; None: it is not a secret."""
     if _ATTACHED.fullmatch(f"{line[:300]} {word}") and word.startswith("-p"):
         return "-p", word[2:]
     if not flag.startswith("-") or "=" in flag or word.startswith("-") or is_reference(word):
@@ -241,7 +241,7 @@ def _spell(value: str) -> Iterable[str]:
     yield urllib.parse.quote_plus(value, errors="surrogateescape")
     data = value.encode("utf-8", "surrogateescape")
     for shift in range(3):
-        # Of three bytes come four letters: cut those that also hold bits of what stands before or behind.
+        # Of three bytes come four letters: cut those that also hold bits of what is before or behind.
         letters = base64.b64encode(b"\0" * shift + data).decode().rstrip("=")
         whole = letters[(0, 2, 3)[shift] : len(letters) - (1 if (shift + len(data)) % 3 else 0)]
         if len(whole) >= _SHORTEST + 2:

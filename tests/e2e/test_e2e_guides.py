@@ -85,7 +85,7 @@ def check_trains(project: Path, line: str) -> None:
 
 
 def run_until(project: Path, line: str, wanted: str) -> str:
-    """Return what a command that goes on by itself has printed when it says what is waited for; then end it."""
+    """Return what a command that continues by itself has printed when it says what is waited for; then end it."""
     env = clean_env(project, PATH=f"{Path(sys.executable).parent}:/usr/bin:/bin")
     child = subprocess.Popen(
         ["bash", "-c", line],

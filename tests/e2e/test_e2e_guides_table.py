@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 GUIDES = ROOT.parent / "shared" / "guides"
 NAMES = ("atlas", "layoutmaster", "nanochat", "rdt", "tfnet")
 STARTERS = ("python", "torchrun", "accelerate", "bash", "watch", "tail", "./")
-"""What a command begins with that starts a program of the project, or something that goes on by itself."""
+"""What a command begins with that starts a program of the project, or something that continues by itself."""
 _FENCE = re.compile(r"^[ \t]*```(?:bash|sh|shell)\n(.*?)^[ \t]*```", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"`(\./[^`<]+)`")
 _SETTING = re.compile(r"[A-Z_]+=\S+ ")

@@ -63,7 +63,7 @@ def http_server() -> Iterator[Requests]:
 
 @contextmanager
 def black_hole() -> Iterator[int]:
-    """Accept nothing and answer nothing: connections wait for ever."""
+    """Accept nothing and answer nothing: connections wait forever."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen(16)

@@ -34,7 +34,7 @@ def make_job(place: Path, *words: str) -> RunDir:
 
 
 def make_run(place: Path, *words: str, attempt: int = 1) -> Run:
-    """Return a single rank that stands where the run directory says."""
+    """Return a single rank that is where the run directory says."""
     run = make_job(place, "parallel.cpus=1", *words)
     fd = os.open(place / "reports", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     job = {"run_dir": str(run.root), "rank": 0, "local_rank": 0, "world_size": 1, "attempt": attempt, "lang": "en"}

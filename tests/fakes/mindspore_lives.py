@@ -19,7 +19,7 @@ class Killed(BaseException):
 
 
 def make_run(place: Path, *words: str, attempt: int = 1):
-    """Return a single rank that stands where the run directory says."""
+    """Return a single rank that is where the run directory says."""
     from headway.config import load_config
     from headway.engine.mindspore import rank
     from headway.engine.reporter import Reporter

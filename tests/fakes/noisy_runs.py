@@ -211,7 +211,7 @@ class _Run:
         self.scene.commits.append({"kind": "checkpoint_committed", **facts})
 
     def read(self) -> dict[str, Any]:
-        """Look at the machine, and stand where the run stands."""
+        """Look at the machine, and are where the run is."""
         scene, draw, fault = self.scene, self.draw, self.fault if self.is_on else None
         passed = self.step - self.begins
         left = 1 - passed / max(1, self.scene.total_steps or 1)
@@ -267,7 +267,7 @@ class _Run:
         if self.is_stuck:
             last = self.scene.ranks[0][-1].t
             silent_s, phase = self.now - last, "forward" if rank == 1 else "backward"
-        elif self.draw.random() < 0.02:  # all ranks stand in a save or a validation, or wait for the rank that saves
+        elif self.draw.random() < 0.02:  # all ranks are in a save or a validation, or wait for the rank that saves
             silent_s, phase = self.draw.uniform(0, 90), "save" if rank == 0 or self.draw.random() < 0.5 else "backward"
         moved = self.scene.monotonic_ns - int(silent_s * 1e9)
         return Beat(

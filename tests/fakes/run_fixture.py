@@ -199,7 +199,7 @@ def lr_at(step: int, steps: int) -> float:
 
 
 def write_run(root: Path) -> RunDir:
-    """Write a finished run: attempt 1 dies at step 262, attempt 2 goes on from step 200."""
+    """Write a finished run: attempt 1 dies at step 262, attempt 2 continues from step 200."""
     fake = FakeRun(root)
     fake.begin()
     fake.train(1, 1, 262)

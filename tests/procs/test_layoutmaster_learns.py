@@ -22,7 +22,7 @@ def data_dir(tmp_path_factory):
 
 @pytest.fixture
 def start(data_dir):
-    """Make a rank of the recipe that stands where its folder says."""
+    """Make a rank of the recipe that is where its folder says."""
     words = ["recipe=layoutmaster", f"task.data_dir={data_dir}", "parallel.threads=1", "train.precision=fp32"]
     before = torch.get_num_threads()
     yield lambda place, *more: make_run(place, *words, *more)

@@ -136,7 +136,7 @@ def test_a_peak_that_moves_with_the_batch_is_not_stretched_into_another(tmp_path
     loaded, _, plan = plan_rdt(f"task.data_dir={tmp_path}/none")
     stored = {"recipe": "rdt", "config": loaded.config.model_dump(mode="json"), "plan": plan.to_json()}
     traces = {size: trace_step(stored, size) for size in (1, 4, 8)}
-    # With one sample validation is the highest point, for the weights stand aside; with eight it is backward.
+    # With one sample validation is the highest point, for the weights are set aside; with eight it is backward.
     assert (traces[1]["moment"], traces[8]["moment"]) == ("evaluation", "activations")
     known = {field.name for field in fields(Trace)}
     small, large = (Trace(**{name: traces[size][name] for name in known}) for size in (1, 8))

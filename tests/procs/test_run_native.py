@@ -163,7 +163,7 @@ def test_a_stop_is_passed_on_and_the_script_may_save(tmp_path, inherited):
             print("saved", flush=True)
         """,
     )
-    # A shell without job control starts what stands before `&` with SIGINT ignored.
+    # A shell without job control starts what is before `&` with SIGINT ignored.
     how = {"preexec_fn": lambda: signal.signal(signal.SIGINT, inherited)}
     with running(tmp_path, "torchrun", "--nproc_per_node=2", name, **how) as ran:
         ran.wait_line("[1] ready")

@@ -1,4 +1,4 @@
-"""TFNet in PyTorch through the real engine: it learns to read, and goes on bit for bit after a stop."""
+"""TFNet in PyTorch through the real engine: it learns to read, and continues bit for bit after a stop."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Real probes in processes of their own: they are timed, they run out of memory, they die, and the search goes on."""
+"""Real probes in processes of their own: they are timed, they run out of memory, they die, and the search continues."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from headway.adopt.shell.expand import Said
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """Words, what is exported to them, and where they stand."""
+    """Words, what is exported to them, and where they are."""
 
     words: tuple[Said, ...]
     env: Mapping[str, Said] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Command:
 
 
 def inherit(command: Command, outer: Command) -> Command:
-    """Give a command inside `bash -c` what stands round it."""
+    """Give a command inside `bash -c` what is round it."""
     return Command(
         words=command.words,
         env={**outer.env, **command.env},

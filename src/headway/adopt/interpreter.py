@@ -44,7 +44,7 @@ class Torch:
 
 
 def find_torch(line: Elastic, environ: Mapping[str, str]) -> Torch | None:
-    """Return the interpreter of a line whose launcher is torch's own; None where it is not, or cannot be told."""
+    """Return the interpreter of a line whose launcher is torch's own; None where it is not, or cannot be known."""
     program = shutil.which(find_program([line.program], environ), path=environ.get("PATH"))
     assert program is not None, "a program that was found is found again"
     python = program if line.is_module else _interpreter(Path(program), environ)

@@ -104,7 +104,7 @@ _PROGRAM = re.compile(
 
 
 def _is_aside(words: Sequence[Said], at: int) -> bool:
-    """Whether `srun $EXTRA -l torchrun` goes on behind a variable that nobody knows: a program still follows."""
+    """Whether `srun $EXTRA -l torchrun` continues behind a variable that nobody knows: a program still follows."""
     word = words[at]
     if word.is_known or not _VARIABLE.fullmatch(word.text) or at + 1 >= len(words):
         return False

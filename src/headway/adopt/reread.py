@@ -85,7 +85,7 @@ def _start(launch: Launch) -> list[str]:
     kind, name = launch.entry.kind, launch.entry.name
     if launch.launcher == "python":
         return ["python", *(["-m"] if kind == "module" else []), name]
-    # Its addresses and ports were those of one day; the supervisor chooses anew.
+    # Its addresses and ports were those of one day; the supervisor chooses again.
     flags = [f"--nproc_per_node={launch.nproc_per_node}"] if launch.nproc_per_node is not None else []
     flags += {"module": ["-m"], "command": ["--no-python"]}.get(kind, [])
     head = ["torchrun"] if launch.launcher == "torchrun" else ["python", "-m", "torch.distributed.launch"]

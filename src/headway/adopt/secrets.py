@@ -26,7 +26,7 @@ _STAND_IN = re.compile(
     r"|.*(?:你的|替换).*|true|false|none|null|yes|no|-?\d{1,6}(?:\.\d+)?",
     re.IGNORECASE,
 )
-"""Where a secret would stand, and none does."""
+"""Where a secret would be, but none is."""
 
 
 def find_kept_secret(name: str, value: str) -> Secret | None:

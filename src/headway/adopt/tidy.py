@@ -65,7 +65,7 @@ def _tidy_bare(text: str) -> str:
     for prompt in (_THEMED, _PROMPT, _ROOT, _WINDOWS, _ARROW):
         text = prompt.sub(r"\1", text)
     if 1 < text.count("\\\n") == len(_CONTINUED.findall(text)):
-        text = _CONTINUED.sub("", text)  # the shell's second prompt stands before every line but the first
+        text = _CONTINUED.sub("", text)  # the shell's second prompt is before every line but the first
     text = _read_batch(text)
     text = _CARET.sub(r"\\", text)
     if len(_BACKTICK.findall(text)) == text.count("`"):  # none of them belongs to a command substitution

@@ -42,7 +42,7 @@ _COMMAND = re.compile(r"[A-Za-z_./~$][\w./~${}+-]*")
 def understand(text: str, *, has_lone_command: bool = True) -> Meaning:
     """Return everything a launch line or a shell script launches. Nothing is run and no file is read.
 
-    `has_lone_command`: a single command that is no launcher is taken as a program of its own.
+    `has_lone_command`: a single command that is not a launcher is taken as a program of its own.
     """
     if len(text.encode("utf-8", "surrogatepass")) > MAX_TEXT_BYTES:
         raise UsageError("adopt/too-large", size=len(text) // 1024, limit=MAX_TEXT_BYTES // 1024)
@@ -119,7 +119,7 @@ def _last_resort(commands: Sequence[Command]) -> list[Launch]:
     words = commands[0].words
     name = words[0].text
     is_program = _COMMAND.fullmatch(name) and not is_placeholder(name) and not _PROSE.fullmatch(name)
-    # What the launchers have read and set aside is no program of its own.
+    # What the launchers have read and set aside is not a program of its own.
     is_read = name in TOOLS or is_launcher(name) or is_python(words[0]) or commands[0].srun is not None
     if not is_program or is_read or len(words) < 2:
         return []

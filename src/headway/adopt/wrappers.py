@@ -235,7 +235,7 @@ def _unwrap_one(command: Command) -> Command | Unwrapped | None:
     del rest[: wrapper.num_words]
     while rest and (rest[0].text == "--" or is_dots(rest[0].text)):
         rest.pop(0)
-    # Only env, sudo and time take assignments, but `nohup A=1 python …` is written all the same and means the same.
+    # Only env, sudo and time take assignments, but `nohup A=1 python …` is written anyway and means the same.
     while rest and not wrapper.is_text and _ASSIGNMENT.match(rest[0].text):
         variable = rest[0].text.partition("=")[0]
         env[variable] = rest.pop(0).tail(len(variable) + 1)

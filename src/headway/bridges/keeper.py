@@ -32,7 +32,7 @@ from headway.telemetry.lines import read_objects
 
 _POLL_S: Final = 0.5
 _SEND_S: Final = 20.0
-"""For a message while the run goes on."""
+"""For a message while the run continues."""
 _END_S: Final = 6.0
 """For everything after the run's end; then whatever is left is killed."""
 _LAST_S: Final = 9

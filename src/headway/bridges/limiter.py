@@ -54,7 +54,7 @@ class Limiter:
         return held
 
     def take_held(self) -> int:
-        """Return how many were held back, and begin to count anew."""
+        """Return how many were held back, and begin to count again."""
         num, self.num_held = self.num_held, 0
         return num
 

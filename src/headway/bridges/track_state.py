@@ -1,4 +1,4 @@
-"""How far a tracker has come, and how it knows the run: kept in the run directory, so that a resume goes on there."""
+"""How far a tracker has come, and how it knows the run: kept in the run directory, so that a resume continues there."""
 
 from __future__ import annotations
 

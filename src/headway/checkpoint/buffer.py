@@ -1,6 +1,6 @@
 """The host memory a save is copied into: one piece, page-aligned, and ready before the first save needs it.
 
-Fresh memory is given out page by page at its first touch, which made the first save stand still several times as long
+Fresh memory is given out page by page at its first touch, which made the first save wait several times as long
 as the others. So it is touched beforehand, in a thread, while the first steps are taken.
 """
 
@@ -17,7 +17,7 @@ _TOUCHED_BYTES: Final = 32 << 20
 _HUGE_PAGES: Final = 14
 """Linux's MADV_HUGEPAGE: 512 times fewer page faults."""
 _WIPE_ON_FORK: Final = 18
-"""Linux's MADV_WIPEONFORK: a loader process forked later has no use for the contents, and without this every save
+"""Linux's MADV_WIPEONFORK: a loader process forked later has no need for the contents, and without this every save
 would first copy the pages that it shares."""
 
 

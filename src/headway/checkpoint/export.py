@@ -77,7 +77,7 @@ def export_safetensors(path: Path, out: Path, *, select: Select = "model") -> Ex
     except OSError as err:
         raise CheckpointError("checkpoint/export-failed", path=out, why=err.strerror or str(err)) from err
     finally:
-        with contextlib.suppress(OSError):  # a parent that is a file was told already
+        with contextlib.suppress(OSError):  # a parent that is a file was reported already
             temp.unlink()
     return planned
 

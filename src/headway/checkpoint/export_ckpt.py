@@ -44,7 +44,7 @@ def export_ckpt(path: Path, out: Path, *, select: Select = "model") -> Export:
         raise CheckpointError("checkpoint/export-failed", path=out, why=err.strerror or str(err)) from err
     finally:
         for file in (weights, temp):
-            with contextlib.suppress(OSError):  # a parent that is a file was told already
+            with contextlib.suppress(OSError):  # a parent that is a file was reported already
                 file.unlink()
     return planned
 

@@ -70,7 +70,7 @@ def too_full(path: Path, *, need_bytes: int, space: Space) -> CheckpointError:
 
 
 def read_space(disk: Disk, path: Path) -> Space | None:
-    """Return what is left where `path` lives, or None when even that cannot be told."""
+    """Return what is left where `path` lives, or None when even that cannot be known."""
     try:
         return disk.space(path if path.exists() else path.parent)
     except OSError:

@@ -43,7 +43,7 @@ _HEAD_MAGIC: Final = b"HWHEAD01"
 _SEAL_MAGIC: Final = b"HWSTEP01"
 _HASH_BYTES: Final = 32
 _DONT_FORK: Final = 10
-"""Linux's MADV_DONTFORK: a loader process has no use for it."""
+"""Linux's MADV_DONTFORK: a loader process has no need for it."""
 SLOTS: Final = 2
 """The one that holds the newest step, and the one that is written."""
 

@@ -38,7 +38,7 @@ class CheckpointInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The newest checkpoint that verifies, and the newer ones that do not."""
+    """The newest checkpoint that passes verification, and the newer ones that do not."""
 
     manifest: Manifest | None
     path: Path | None
@@ -77,7 +77,7 @@ def list_checkpoints(root: Path) -> list[CheckpointInfo]:
 
 
 def find_resumable(root: Path, *, threads: int = ALL_THREADS, patience: Patience | None = None) -> Found:
-    """Return the newest checkpoint that verifies in full, with a word about each newer one that does not."""
+    """Return the newest checkpoint that passes verification in full, with a word about each newer one that does not."""
     return _find(root, lambda path: verify_checkpoint(path, threads=threads), patience or Patience())
 
 

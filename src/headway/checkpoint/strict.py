@@ -56,7 +56,7 @@ class Reader:
         self.where = where
 
     def refuse(self, place: str, found: object, wanted: str) -> NoReturn:
-        """Say what stands at a place and what should."""
+        """Say what is at a place and what should."""
         raise CheckpointError("checkpoint/form", path=self.where, place=shown(place), found=shown(found), wanted=wanted)
 
     def mapping(self, value: object, place: str, keys: Collection[str] | None = None) -> dict[str, Any]:

@@ -124,7 +124,7 @@ class Saver:
     def save(
         self, step: int, pieces: Iterable[Piece], manifest_fields: Mapping[str, Any], wait: bool = False
     ) -> float | None:
-        """Copy the pieces and begin to write them; return how long the caller stood still, in seconds.
+        """Copy the pieces and begin to write them; return how long the caller waited, in seconds.
 
         Every rank calls this at the same step. None means that an older save is still being written and this one
         was left out, on every rank; with `wait`, the older one is waited for instead.

@@ -23,7 +23,7 @@ from torch import Tensor
 
 
 def load_weights(weights: Path) -> dict[str, Tensor]:
-    """Return the tensors of a file; tied weights stand under every name they have, and share their memory."""
+    """Return the tensors of a file; tied weights are under every name they have, and share their memory."""
     tensors: dict[str, Tensor] = load_file(weights)
     with safe_open(weights, "pt") as source:
         about = {key: value for key, value in (source.metadata() or {}).items() if key not in ("format", "step")}

@@ -1,4 +1,4 @@
-"""The background half of a save, one a rank: write, agree through the folder, commit, retry from memory.
+"""The background half of a save, one per rank: write, agree through the folder, commit, retry from memory.
 
 Rank 0 makes the temporary folder; the other ranks write into it when they see it, and learn from the folder how it
 ended. No message passes between ranks, so a save can neither disturb nor wait for the training's own traffic.
@@ -73,7 +73,7 @@ class Save:
     shard: Shard
     fields: SaveFields
     stall_s: float
-    """Time the loop stood still for the copy."""
+    """Time the loop waited for the copy."""
     began: float
     """Monotonic seconds."""
 
@@ -132,13 +132,13 @@ class Writer:
         return True
 
     def release(self) -> None:
-        """Let an older save go on with its tries."""
+        """Let an older save continue with its tries."""
         with self._turn:
             self._is_held = False
             self._turn.notify_all()
 
     def give_up(self) -> None:
-        """Let no older save go on: what it was to write is gone, or a newer one takes its place."""
+        """Let no older save continue: what it was to write is gone, or a newer one takes its place."""
         with self._turn:
             self._is_superseded = True
             self._turn.notify_all()
@@ -146,7 +146,7 @@ class Writer:
         self._is_superseded, self._is_held = False, False
 
     def trust(self, path: Path, step: int) -> None:
-        """Take a checkpoint that was read and proven, and that the run goes on from, as committed."""
+        """Take a checkpoint that was read and proven, and that the run continues from, as committed."""
         self.last_committed = step
         self._verified.add(path)
 
@@ -449,7 +449,7 @@ class Writer:
     # turns: while a thread waits, a newer save may take its place
 
     def _pause(self, seconds: float, *, is_turn_over: bool = False) -> bool:
-        """Wait, ready to be superseded; tell whether to go on. `is_turn_over` leaves the writer not busy after it."""
+        """Wait, ready to be superseded; say whether to continue. `is_turn_over` leaves the writer not busy after it."""
         with self._turn:
             self._state = "waiting"
             self._turn.wait_for(lambda: self._is_superseded, timeout=seconds)
@@ -475,7 +475,7 @@ class Writer:
 
 
 def _is_gone(path: Path) -> bool:
-    """Tell whether a name was removed; a disk that cannot say is no answer, and ends no thread."""
+    """Tell whether a name was removed; a disk that cannot say is not an answer, and ends no thread."""
     try:
         os.lstat(path)
     except OSError as err:

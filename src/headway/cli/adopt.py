@@ -32,7 +32,7 @@ from headway.ui.retype import retype
 from headway.ui.terminal.adopt import meaning_lines
 
 _LINE = {"ignore_unknown_options": True, "allow_interspersed_args": False, "help_option_names": ["-h", "--help"]}
-"""Options of ours stand before a line, because everything behind its first word is the line's own."""
+"""Options of ours are before a line, because everything behind its first word is the line's own."""
 _FILE_ENDINGS = (".sh", ".bash", ".slurm", ".sbatch", ".md", ".markdown", ".txt", ".job", ".yaml", ".yml")
 
 

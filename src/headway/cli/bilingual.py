@@ -30,7 +30,7 @@ _METAVARS = {
 
 
 def echo_json(data: object, indent: int | None = None) -> None:
-    """Print one JSON value that every reader takes: NaN and Inf by name, bytes that are no text as escapes."""
+    """Print one JSON value that every reader takes: NaN and Inf by name, bytes that are not text as escapes."""
     from headway.telemetry import plain  # help and completion do not pay for it
 
     text = json.dumps(plain(data), ensure_ascii=False, allow_nan=False, indent=indent)

@@ -274,7 +274,7 @@ def _default_out(place: RunDir, path: Path, form: str, select: str) -> Path:
 
 
 def _describe(info: CheckpointInfo, read: Any) -> dict[str, Any]:  # Any: read_manifest or verify_checkpoint
-    """Return one checkpoint as JSON facts; what is wrong with it stands under `error`."""
+    """Return one checkpoint as JSON facts; what is wrong with it is under `error`."""
     row: dict[str, Any] = {"step": info.step, "path": str(info.path)}
     try:
         manifest: Manifest = read(info.path)

@@ -107,7 +107,7 @@ def _own_words(argv: Sequence[str]) -> Sequence[str]:
 
 
 def _option_value(argv: Sequence[str], name: str) -> str | None:
-    """Return an option's value wherever it stands, so that it may follow the command as well."""
+    """Return an option's value wherever it is, so that it may follow the command as well."""
     argv = _own_words(argv)
     for place, word in enumerate(argv):
         if word == name:
@@ -177,7 +177,7 @@ def _flush(code: int) -> int:
             if isinstance(err, OSError):
                 _silence(stream)
             if code == 0 and not isinstance(err, BrokenPipeError) and stream is sys.stdout:
-                code = CheckError.exit_code  # an answer that did not arrive is no answer
+                code = CheckError.exit_code  # an answer that did not arrive is not an answer
     return code
 
 
@@ -204,7 +204,7 @@ def _run(given: list[str]) -> int:
     except click.ClickException as error:
         return _fail(refuse(error))
     except (BrokenPipeError, ReaderGone):
-        # Whoever read our output has gone (`headway runs | head`); that is no fault, but nothing more can be said.
+        # Whoever read our output has gone (`headway runs | head`); that is not a fault, but nothing more can be said.
         _silence(sys.stdout)
         return 0
     except KeyboardInterrupt:
@@ -223,7 +223,7 @@ def _run(given: list[str]) -> int:
             return _tell_bug(error)
         pip = _PACKAGES.get(package, package)
         return _fail(CheckError("cli/package-missing", module=package, package=pip, python=sys.executable))
-    except Exception as error:  # border: a bug of ours is told as one, with what a report of it needs
+    except Exception as error:  # border: a bug of ours is reported as one, with what a report of it needs
         return _tell_bug(error)
     return code if isinstance(code, int) else 0
 
@@ -242,7 +242,7 @@ def _tell_bug(error: Exception) -> int:
 
 
 def _check_option(name: str, value: str | None, known: Sequence[str]) -> None:
-    """Refuse what the two options that may stand anywhere do not know."""
+    """Refuse what the two options that may be anywhere do not know."""
     if value == "":
         raise UsageError("cli/option-needs-value", option=name, command="headway", again="")
     if value is not None and value not in known:

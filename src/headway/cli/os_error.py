@@ -35,7 +35,7 @@ _TEMP: Final = re.compile(r"^\.(.+)\.\d+$")
 
 
 def refuse_os_error(error: OSError) -> HeadwayError | None:
-    """Return our error for one of the system; None: nothing that a user could have caused or could mend."""
+    """Return our error for one of the system; None: nothing that a user could have caused or could repair."""
     if error.errno == errno.ENOENT and _is_homeless():
         return UsageError("cli/no-working-directory")
     path = _shown(error.filename2 or error.filename)

@@ -1,4 +1,4 @@
-"""Text on streams that cannot show all of it: terminals and pipes in GBK, Latin-1 or ASCII, names that are no text."""
+"""Text on streams that cannot show all of it: terminals and pipes in GBK, Latin-1 or ASCII, names that are not text."""
 
 from __future__ import annotations
 

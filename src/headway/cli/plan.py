@@ -106,7 +106,7 @@ def plan(
 
 
 def _probe_first(loaded: LoadedConfig, machine: MachineReport, plan: Plan) -> None:
-    """Time the plan by a short real run; a probe that fails is told and costs the plan nothing else."""
+    """Time the plan by a short real run; a probe that fails is reported and costs the plan nothing else."""
     # A plan must be there at once; what starts ranks is imported only where ranks are started.
     from headway.start.decide import prepare_data
     from headway.tune import Question, make_place, probe_nursery, probe_plan
@@ -169,7 +169,7 @@ def _plan_library(
     name: str, words: Sequence[str], machine: MachineReport, unknown: UsageError, *, as_json: bool
 ) -> None:
     """Print the trace of a model that only the ranks' transformers or timm knows; refuse what does not fit."""
-    from headway.planner.library_trace import foresee_library  # starts a child, only where no formula will do
+    from headway.planner.library_trace import foresee_library  # starts a child, only where no formula is enough
 
     tell = partial(click.echo, say("plan/model-tracing", name=name), err=True)
     found = foresee_library(name, words, machine, unknown, tell)

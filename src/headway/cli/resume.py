@@ -1,4 +1,4 @@
-"""`headway resume`: go on with a run, on this machine, with these devices."""
+"""`headway resume`: continue with a run, on this machine, with these devices."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from headway.telemetry import words as text_of
 
 
 def find_step(place: RunDir, text: str) -> int | None:
-    """Return the step of a checkpoint; None is the newest that verifies."""
+    """Return the step of a checkpoint; None is the newest that passes verification."""
     if text == "latest":
         return None
     if text == "best":

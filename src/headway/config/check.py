@@ -147,7 +147,7 @@ def _place_of(setting: Setting | None) -> Place:
 
 
 def _remedy(setting: Setting, key: str, wanted: Wanted) -> tuple[str, str | None]:
-    """Return the message code for a wrong value and what to type instead, when that can be told."""
+    """Return the message code for a wrong value and what to type instead, when that can be known."""
     value, form = setting.node.plain(), setting.place.form
     if key == "name" and isinstance(value, str):
         return "config/not-a-name", None

@@ -34,7 +34,7 @@ def edit_config(text: str, form: Form, changes: Mapping[str, Plain], recipe: Rec
     The result is read again: it holds the new values and otherwise what the file held before.
 
     Raises:
-        ConfigError: a value is no plain one (a sum, a name, an anchor others use), so that it cannot be changed alone.
+        ConfigError: a value is not plain (a sum, a name, an anchor others use), so that it cannot be changed alone.
     """
     keys, wanted = Keys(recipe), _read(text, form).plain()
     for key, value in changes.items():
@@ -108,7 +108,7 @@ def _read(text: str, form: Form) -> Node:
 
 
 def _follow(tree: Any, words: list[str] | tuple[str, ...]) -> Any:
-    """Return what stands at the end of the names, or None. Any: what JSON can hold."""
+    """Return what is at the end of the names, or None. Any: what JSON can hold."""
     for word in words:
         tree = tree.get(word) if isinstance(tree, dict) else None
     return tree

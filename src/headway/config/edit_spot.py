@@ -1,4 +1,4 @@
-"""Where in a file a value stands or should stand, and how a member is added to a table in brackets."""
+"""Where in a file a value is or should be, and how a member is added to a table in brackets."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Table:
 
 
 def last_entry(node: Node) -> Entry | None:
-    """Return the entry that stands last in the text of a table."""
+    """Return the entry that is last in the text of a table."""
     assert isinstance(node.value, dict)
     return max(node.value.values(), key=lambda entry: (entry.line, entry.column), default=None)
 
@@ -61,7 +61,7 @@ def line_break(text: str) -> str:
 
 
 def indent_of(text: str, offset: int) -> str | None:
-    """Return the blanks before an offset, if nothing else stands before it on its line."""
+    """Return the blanks before an offset, if nothing else is before it on its line."""
     start = offset - Lines(text[:offset]).spot(offset)[1] + 1
     before = text[start:offset]
     return before if not before.strip(" \t") else None

@@ -89,7 +89,7 @@ def _replace(text: str, event: Any, written: str) -> str:
 
 
 def _is_word(written: str) -> bool:
-    """Say whether this is text that stands without quotes; a number in quotes would be text."""
+    """Say whether this is text that is without quotes; a number in quotes would be text."""
     return written not in ("true", "false", "null") and re.fullmatch(r"[A-Za-z_][\w./-]*", written) is not None
 
 

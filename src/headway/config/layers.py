@@ -85,7 +85,7 @@ class Layers:
             else None
         )
         if wanted and wanted.takes("text") and not wanted.takes("any") and not word.text.startswith(('"', "'")):
-            # No shell leaves quotes around a word, so a key that wants text takes it as it stands.
+            # No shell leaves quotes around a word, so a key that wants text takes it as it is.
             is_null = wanted.takes("null") and word.text in ("", "null", "none", "~")
             return Node(None if is_null else word.text)
         node = read_value(word.text, word.place, self._problems)

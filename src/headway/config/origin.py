@@ -36,7 +36,7 @@ class Origin(str):
 
 
 def origin_at(place: Place) -> Origin:
-    """Return the origin of what stands at a place of the layers."""
+    """Return the origin of what is at a place of the layers."""
     if place.layer == RECIPE_LAYER:
         return Origin(str(place), "preset" if place.source.startswith("preset ") else "recipe")
     layers: dict[int, Layer] = {0: "file", 1: "environment", 2: "command line"}

@@ -1,4 +1,4 @@
-"""Everything that is wrong with a config, gathered and told at once."""
+"""Everything that is wrong with a config, gathered and reported at once."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from headway.messages import Language, hint, say
 from headway.secret import mask_secrets
 
 Form = Literal["yaml", "json", "toml", "py", "words", "variable"]
-"""How a value is written where it stands; `words` is `key=value` on a command line, `variable` the environment."""
+"""How a value is written where it is; `words` is `key=value` on a command line, `variable` the environment."""
 
 _CAN_TYPE = re.compile(r"[\w.]+=(?!VALUE$).+")
 
 MAX_TOLD = 50
-"""Problems told one by one; the rest are counted. A hostile file has thousands."""
+"""Problems reported one by one; the rest are counted. A hostile file has thousands."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -25,7 +25,7 @@ class Place:
     """Where something was written: a file's line and column (from 1, in characters), or one of the other layers."""
 
     layer: int
-    """Order in which places are told: file, environment, command line, recipe."""
+    """Order in which places are reported: file, environment, command line, recipe."""
     source: str
     """File as the user named it, `command line`, `environment NAME`, `preset NAME`, `recipe NAME`."""
     line: int = 0
@@ -90,7 +90,7 @@ class ConfigErrors(ConfigError):  # noqa: N818 - many of them
             lines.extend(f"  {line}" for line in problem.hint(lang).splitlines())
         if self.num_untold:
             lines.append(say("config/more", lang, num=self.num_untold))
-        # The count stands last: there it is on the screen when the list is long.
+        # The count is last: there it is on the screen when the list is long.
         lines.append(say("config/problems" if total > 1 else "config/one-problem", lang, num=total))
         return "\n".join(lines)
 
@@ -120,7 +120,7 @@ class Problems:
         """What is read and may still surprise: place and message code."""
 
     def add(self, place: Place, code: str, /, **facts: object) -> None:
-        """Note a problem and go on. What looks like a secret is masked here, so that no message can hold one."""
+        """Note a problem and continue. What looks like a secret is masked here, so that no message can hold one."""
         if self.has_room():
             self._tell(place, code, facts)
         else:
@@ -132,7 +132,7 @@ class Problems:
         raise ConfigErrors(tuple(self._found), self._num_untold)
 
     def note(self, place: Place, code: str, /) -> None:
-        """Note what is no problem here and may be one elsewhere."""
+        """Note what is not a problem here and may be one elsewhere."""
         self.notes.append((place, code))
 
     def raise_if_any(self) -> None:
@@ -141,7 +141,7 @@ class Problems:
             raise ConfigErrors(tuple(self._found), self._num_untold)
 
     def has_room(self) -> bool:
-        """Say whether the next problem will be told, and so whether its suggestion is worth working out."""
+        """Say whether the next problem will be reported, and so whether its suggestion is worth working out."""
         return len(self._found) < MAX_TOLD
 
     def _tell(self, place: Place, code: str, facts: Mapping[str, object]) -> None:

@@ -1,6 +1,6 @@
 """`.py` files of plain assignments: parsed, never executed. What they may say is listed here, the rest is refused.
 
-A name may be assigned once, as a key may stand once in any other format. Names that begin with an underscore are the
+A name may be assigned once, as a key may be once in any other format. Names that begin with an underscore are the
 file's own helpers and no keys.
 """
 

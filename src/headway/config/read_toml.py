@@ -1,4 +1,4 @@
-"""TOML: tomllib decides what the file says, a scan beside it finds where each key and value stands.
+"""TOML: tomllib decides what the file says, a scan beside it finds where each key and value is.
 
 The scan runs first and trusts nothing: it stops at depths and counts that would cost tomllib seconds, and leaves every
 other fault to tomllib, whose word on syntax is the last.

@@ -128,7 +128,7 @@ class _Composer:
             self._anchors[event.anchor] = None
         tag = str(event.tag) if event.tag else None
         if tag and not (tag in _TEXT_TAGS and isinstance(event, ScalarEvent)):
-            # Collections go on being read, so that the rest of the file is still checked.
+            # Collections continue being read, so that the rest of the file is still checked.
             self._builder.add(spot, "config/yaml-tag", tag=_short_tag(tag))
         if isinstance(event, MappingStartEvent | SequenceStartEvent):
             self._builder.check_depth(spot, len(self._stack) + 1)

@@ -73,7 +73,7 @@ class Recipe:
     train_samples: Callable[[Any], int | None] | None = None
     """Training samples in one epoch, when the data is ready and can be counted without a framework."""
     baselines: Callable[[Any], Mapping[str, float]] | None = None
-    """What constant answers score, from the task section: `{"unigram_bpb": 2.1}` stands beside the measure `bpb`."""
+    """What constant answers score, from the task section: `{"unigram_bpb": 2.1}` is beside the measure `bpb`."""
     shape: Callable[[Any], Mapping[str, Any]] | None = None
     """The model's shape in the words of the planner's decoder family, from the section; none: only a trace tells."""
     rate_key: str | None = None

@@ -54,7 +54,7 @@ def read_text(path: Path, problems: Problems) -> str:
 
 def _read_bytes(path: Path, place: Place, problems: Problems) -> bytes:
     # Looked at before it is opened, because opening a device can do something; looked at again once open, because
-    # the name may have changed hands; opened without blocking, because a FIFO may stand there by then.
+    # the name may have changed hands; opened without blocking, because a FIFO may be there by then.
     _check_kind(os.stat(path), path, place, problems)
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     with os.fdopen(handle, "rb", buffering=0) as file:

@@ -99,7 +99,7 @@ class TreeBuilder:
         )
 
     def add(self, spot: tuple[int, int], code: str, **facts: object) -> None:
-        """Note a problem and go on."""
+        """Note a problem and continue."""
         self.problems.add(self.place(*spot), code, **facts)
 
     def refuse(self, spot: tuple[int, int], code: str, **facts: object) -> Node:

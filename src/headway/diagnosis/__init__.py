@@ -2,7 +2,7 @@
 
 In: a log of any size, ours or anybody's. Out: a `LogDiagnosis`: the root cause with its evidence, or no failure.
 In: the error report of one rank (or none), its exit status, the end of its output. Out: a `Diagnosis`.
-In: a picture of all ranks that stand still. Out: a `Hang` that names the odd one out.
+In: a picture of all ranks that hang. Out: a `Hang` that names the odd one out.
 The words by which a fault is known are data: one file per finding in `rules/`, and in the user's own folder.
 """
 

@@ -14,7 +14,7 @@ from headway.diagnosis.record import Consequence, Diagnosis, Evidence, Remedy, S
 from headway.diagnosis.rulebook import Audience, Rule, Rulebook, fill, usable_fixes
 
 _SURVIVED: Final = 20
-"""Lines of progress after the last sign of a fault: the program went on."""
+"""Lines of progress after the last sign of a fault: the program continued."""
 _OVERTAKEN: Final = 3
 """Lines of progress between a fault and a later one: the earlier did not end it."""
 _LONG_AGO: Final = 400

@@ -1,4 +1,4 @@
-"""Which rank the others wait for: from a picture of ranks that stand still to the odd one out and the likely reason."""
+"""Which rank the others wait for: from a picture of ranks that hang to the odd one out and the likely reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 _GONE: Final = "0"
 _BUSY: Final = 0.1
-"""Of a core: on a crowded machine a rank that computes gets no more, and one that waits uses next to nothing."""
+"""Of a core: on a crowded machine a rank that computes gets no more, and one that waits uses almost nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class RankView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hang:
-    """Ranks that stand still, and the one that keeps the others waiting."""
+    """Ranks that hang, and the one that keeps the others waiting."""
 
     kind: str
     """`rank-stopped`, `early-exit`, `disk-wait`, `collective-mismatch`, `data-stall`, `rank-behind`, `rank-busy` or

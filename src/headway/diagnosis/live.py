@@ -1,7 +1,7 @@
 """What goes wrong while a run trains, found beside the supervisor and said with its cost and its cure.
 
 It runs in the sampler: `python -m headway.diagnosis.live PARENT RUN_DIR [GPU,…]`. Whatever is wrong with it, or with a
-file it reads, training goes on. Nothing is said of a single pause: a checkpoint, a validation or a collection of
+file it reads, training continues. Nothing is said of a single pause: a checkpoint, a validation or a collection of
 garbage is part of a healthy run, so every finder asks for what holds in each quarter of what it has seen.
 """
 

@@ -32,7 +32,7 @@ _RANKS: Final = 64
 """Ranks whose steps are read; of more, evenly chosen ones."""
 _FIRST_BYTES: Final = 256 << 10
 _MOST_BYTES: Final = 1 << 20
-"""Read of one rank at a time; a run of a thousand steps a second is looked at in part."""
+"""Read of one rank at a time; a run of a thousand steps per second is looked at in part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Step:
     t: float
     loss: float
     has_loss: bool
-    """A loss was told; it may be NaN."""
+    """A loss was reported; it may be NaN."""
     took: float
     data: float
     comm: float
@@ -252,7 +252,7 @@ _TARGETS: Final = frozenset(Targets.__dataclass_fields__)
 
 
 def quarters(values: list[float]) -> list[list[float]]:
-    """Cut values in their order into four; what holds in each of them has lasted, and is no single pause."""
+    """Cut values in their order into four; what holds in each of them has lasted, and is not a single pause."""
     size = len(values) // 4
     return [values[at * size : (at + 1) * size] for at in range(4)]
 

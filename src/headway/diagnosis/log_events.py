@@ -53,7 +53,7 @@ _QUIET: Final = re.compile(
 _OWN_LINE: Final = re.compile(
     r"\[?\d{4}-\d\d-\d\d|(?:\[rank\d+\]:)?\[[EWI]\d* |[EWI]\d{4} \d\d:|srun:|slurmstepd|wandb: "
 )
-"""A line of a logger: no message goes on in it."""
+"""A line of a logger: no message continues in it."""
 _CALLED_WARNING: Final = re.compile(r"\bW(?:ARNING|arning): ")
 _JOB_END: Final = re.compile(r"slurmstepd: error: \*\*\* JOB (\d+) ")
 _MESSAGE_LINES: Final = 8
@@ -83,7 +83,7 @@ class Hit:
     frames: tuple[str, ...] = ()
     """Files of the traceback, outermost first."""
     is_ignored: bool = False
-    """Python itself went on after it."""
+    """Python itself continued after it."""
 
 
 @dataclass(slots=True)
@@ -147,7 +147,7 @@ class _Open:
 
 @dataclass(slots=True)
 class _Raised:
-    """An exception whose message may go on."""
+    """An exception whose message may continue."""
 
     line: Line
     order: int
@@ -340,7 +340,7 @@ class EventReader:
         raised = self._raised.pop(source, None)
         if raised is None:
             return
-        # A message that calls itself a warning has ended the program all the same.
+        # A message that calls itself a warning has ended the program anyway.
         said = _CALLED_WARNING.sub("", "\n".join(raised.lines)[:_MESSAGE])
         found = [rule for rule, _ in self._match(said, "\n".join(raised.files))]
         name = "mindspore-exception" if _is_mindspore(raised.files) else "python-exception"

@@ -27,7 +27,7 @@ def diagnose_file(path: Path, book: Rulebook) -> LogDiagnosis:
 def diagnose_folder(folder: Path, book: Rulebook) -> LogDiagnosis:
     """Return the root cause from a folder of logs: the one that is named most surely, in the file it is in.
 
-    Each file is judged for itself: the lines of one rank say nothing about whether another went on.
+    Each file is judged for itself: the lines of one rank say nothing about whether another continued.
     """
     read = [(path, diagnose_file(path, book)) for path in list_logs(folder)]
     total = LogDiagnosis(

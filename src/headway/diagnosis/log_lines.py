@@ -47,10 +47,10 @@ _EDGE: Final = 128 << 10
 _BUDGET: Final = 2 << 20
 """For the first finds, and again for the last."""
 _WIDE: Final = 600
-"""A line longer than this may be several that a terminal or a web page has joined: blanks stand where they ended."""
+"""A line longer than this may be several that a terminal or a web page has joined: blanks are where they ended."""
 _LOST_ENDS: Final = re.compile(r" {12,}(?=[\w\[(])")
 _LINE: Final = 8192
-"""Characters of one line that are read: what matters stands at its beginning, or at its end."""
+"""Characters of one line that are read: what matters is at its beginning, or at its end."""
 _ANSI: Final = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)|[@-Z\\-_])|\[[0-9;]{1,5}m(?=[(\w])"
 )
@@ -231,7 +231,7 @@ def decode(raw: bytes) -> str:
 
 
 def dress_down(number: int, raw: bytes) -> Iterator[Line]:
-    """Return the one line, or each state of the bar, that stands on a line of a log."""
+    """Return the one line, or each state of the bar, that is on a line of a log."""
     for part in raw.rstrip(b"\r").split(b"\r"):
         if len(part) > 2 * _LINE:
             part = part[:_LINE] + b" ... " + part[-_LINE:]

@@ -69,7 +69,7 @@ class Diagnosis:
     """The class of a failure and what it means for the next attempt."""
 
     kind: str
-    """Class, as it stands in `incident.class`: `device-out-of-memory`, `killed`, `python-exception`, …"""
+    """Class, as it is in `incident.class`: `device-out-of-memory`, `killed`, `python-exception`, …"""
     code: str
     """Message code: the headway error's own, or `diagnose/<kind>`."""
     facts: Mapping[str, object] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class Diagnosis:
     is_cascade: bool = False
     """Only the echo of another rank's end."""
     is_hang: bool = False
-    """Nothing ended by itself: the ranks stood still and were ended by us."""
+    """Nothing ended by itself: the ranks hung and were ended by us."""
     evidence: str = ""
     """The line that decided it."""
     category: str = ""

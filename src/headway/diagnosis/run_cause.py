@@ -18,7 +18,7 @@ _VAGUE: Final = frozenset(
 
 
 def diagnose_run(run: RunDir, book: Rulebook) -> LogDiagnosis:
-    """Return why a run has failed; a run that is done, or goes on after its restarts, has not."""
+    """Return why a run has failed; a run that is done, or continues after its restarts, has not."""
     state, events = run_state(run), read_events(run.events)
     incidents = [event for event in events if event.get("kind") == "incident"]
     audience: Audience = "script" if read_record(run.job).get("kind") == "foreign" else "headway"
@@ -52,7 +52,7 @@ def run_facts(run: RunDir) -> dict[str, object]:
 def _from_incident(
     event: Mapping[str, Any], book: Rulebook, known: Mapping[str, object], audience: Audience
 ) -> Diagnosis:
-    """Return the supervisor's own finding. Any: an event as it stands in the history."""
+    """Return the supervisor's own finding. Any: an event as it is in the history."""
     code, told = str(event.get("code")), event.get("facts")
     facts = {**known, **(told if isinstance(told, dict) else {})}
     rank = event.get("rank")

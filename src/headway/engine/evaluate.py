@@ -47,7 +47,7 @@ def sum_measures(
         for turn in range(-(-num_batches // ranks.world_size)):
             index = turn * ranks.world_size + ranks.rank
             # Every rank runs the same number of forwards, because sharded layers meet in each; a batch past the
-            # end stands in and counts for nothing.
+            # end fills in and counts for nothing.
             is_real = index < num_batches
             batch = data.batch(*_ids(index if is_real else 0, size, total))
             torch.manual_seed(index)

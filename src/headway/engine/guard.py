@@ -125,7 +125,7 @@ def _bad_samples(run: Run, part: Loaded) -> list[int]:
     try:
         with one_by_one(run):
             bad = [int(one.ids[0]) for one in single if not _is_finite(run, one)]
-    except Exception:  # border: a model that takes no single sample must not end a run that could go on
+    except Exception:  # border: a model that takes no single sample must not end a run that could continue
         bad = []
     return bad or part.ids.tolist()
 

@@ -91,7 +91,7 @@ class LastStep:
         return self._kept_step == step
 
     def keep(self, run: Run, *, is_saved: bool) -> None:
-        """Copy the state; the loop stands still for it.
+        """Copy the state; the loop waits for it.
 
         Args:
             is_saved: a checkpoint of this very state is begun right after.

@@ -28,7 +28,7 @@ _FLUSH_S = 0.25
 
 
 def train(run: Run) -> Literal["done", "stopped"]:
-    """Train from where the run stands to its end, or until all ranks agree to stop; the order is that of policy.py."""
+    """Train from where the run is to its end, or until all ranks agree to stop; the order is that of policy.py."""
     set_train_mode(run)
     _say_no_trials(run)
     run.open_data()

@@ -156,7 +156,7 @@ class _Bucket:
 
 
 class Replicated(Layout):
-    """Every rank holds all parameters; gradients are summed in flat buffers while backward goes on."""
+    """Every rank holds all parameters; gradients are summed in flat buffers while backward continues."""
 
     is_sharded = False
 

@@ -1,4 +1,4 @@
-"""What the end of a step asks for, as pure functions of where the run stands and what it was asked.
+"""What the end of a step asks for, as pure functions of where the run is and what it was asked.
 
 Both loops, PyTorch's and MindSpore's, only carry out the answers, in this order:
 
@@ -39,7 +39,7 @@ class Course:
 
 
 def end_step(course: Course, progress: Progress, *, before: tuple[int, int]) -> Progress:
-    """Return where the run stands with what its step owes noted.
+    """Return where the run is with what its step owes noted.
 
     Args:
         before: step and position before the step. A run that is not beyond this step was taken back to a checkpoint,
@@ -72,7 +72,7 @@ def choose_save(
 
 
 def judge(progress: Progress, value: float) -> Progress:
-    """Return where the run stands after the validation of its step; the smaller the value, the better."""
+    """Return where the run is after the validation of its step; the smaller the value, the better."""
     is_best = math.isfinite(value) and (progress.best_value is None or value < progress.best_value)
     if not is_best:
         return replace(progress, owes_validation=False, stale=progress.stale + 1)
@@ -131,7 +131,7 @@ class GuardAnswer:
 
     event: dict[str, Any]
     error: TrainError | None
-    """Why the run ends; none: it goes on."""
+    """Why the run ends; none: it continues."""
     is_roll_back: bool
     facts: dict[str, object]
     """What the messages about it name."""
@@ -155,8 +155,8 @@ def answer_guard(wish: GuardConfig, progress: Progress, *, what: str, rank: int,
 
 
 def after_roll_back(restored: Progress, before: Progress, left_out: tuple[int, int]) -> Progress:
-    """Return where a run stands that was taken back to a checkpoint: the samples of the bad step are left out from now
-    on, and the guard's events stay counted, or a run could meet the same samples for ever."""
+    """Return where a run is that was taken back to a checkpoint: the samples of the bad step are left out from now
+    on, and the guard's events stay counted, or a run could meet the same samples forever."""
     # The checkpoint may be older than an earlier roll-back and not know what that one left out.
     skips = sorted({*restored.skips, *before.skips, left_out})
     return replace(restored, guard_events=before.guard_events, skips=skips)

@@ -11,7 +11,7 @@ _FIRST = 2.0**16
 """As torch's GradScaler begins: the first few steps overflow and halve it, which costs less than to grow for long."""
 _GROW_AFTER = 2000
 _LARGEST = 2.0**24
-"""Exact in fp32. Without a limit, a model whose gradients vanish doubles it for ever, until the scale is infinite."""
+"""Exact in fp32. Without a limit, a model whose gradients vanish doubles it forever, until the scale is infinite."""
 
 
 class Precision:

@@ -47,7 +47,7 @@ def main(job: dict[str, Any]) -> int:
         if run.ranks.world_size > 1:
             # Rank 0 holds the store: it must not leave while others still talk to it.
             dist.barrier()
-    except Exception as error:  # border: whatever ends a rank is told to the supervisor, then it ends
+    except Exception as error:  # border: whatever ends a rank is reported to the supervisor, then it ends
         reporter.error(error, run.progress.step if run else 0)
         return 1
     return 0
@@ -100,7 +100,7 @@ def _timed(run: Run, accumulation: int) -> float:
 
 
 def _validate_one(run: Run) -> float:
-    """Validate one batch a rank, with the average in place, as a run would."""
+    """Validate one batch per rank, with the average in place, as a run would."""
     run.meter.enter(EVAL)
     began = time.perf_counter()
     total = min(len(run.eval_data), run.plan.micro_batch * run.plan.world_size)

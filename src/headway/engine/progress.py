@@ -1,4 +1,4 @@
-"""Where a run stands, whatever framework trains it."""
+"""Where a run is, whatever framework trains it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(slots=True)
 class Progress:
-    """Where a run stands. Together with the tensors this is all a resumed run needs."""
+    """Where a run is. Together with the tensors this is all a resumed run needs."""
 
     step: int = 0
     """Optimizer steps finished."""

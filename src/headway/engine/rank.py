@@ -52,14 +52,14 @@ def main(job: dict[str, Any]) -> int:
         if run.ranks.world_size > 1:
             # Rank 0 holds the store: it must not leave while others still talk to it.
             dist.barrier()
-    except Exception as error:  # border: whatever ends a rank is told to the supervisor, then it ends
+    except Exception as error:  # border: whatever ends a rank is reported to the supervisor, then it ends
         reporter.error(error, run.progress.step if run else 0)
         return 1
     return 0
 
 
 def prepare(job: dict[str, Any], reporter: Reporter, plan: Plan | None = None) -> Run:
-    """Build everything the loop needs and bring it to where the run stands.
+    """Build everything the loop needs and bring it to where the run is.
 
     Args:
         job: which rank this is, and where the run is.
@@ -137,7 +137,7 @@ def load_task(stored: dict[str, Any]) -> tuple[RunConfig, Task]:
     values = dict(stored["config"])
     section = recipe.section.model_validate(values.pop("task"))
     config = RunConfig.model_validate(values)
-    # What the plan decided stands in the config a task sees: no task has to know what `auto` became.
+    # What the plan decided is in the config a task sees: no task has to know what `auto` became.
     arithmetic = config.train.model_copy(update={"precision": stored["plan"]["precision"]})
     config = config.model_copy(update={"task": section, "train": arithmetic})
     return config, importlib.import_module(recipe.task).make_task(config)

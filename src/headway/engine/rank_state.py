@@ -1,4 +1,4 @@
-"""Everything one rank trains with, and where it stands."""
+"""Everything one rank trains with, and where it is."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Run:
     came_from: Literal["start", "checkpoint", "memory"] = "start"
     """Which state this attempt began with."""
     needs_checkpoint: bool = False
-    """A copy in memory was taken up in part: to begin anew would be to train something else."""
+    """A copy in memory was taken up in part: to begin again would be to train something else."""
     owes_save: bool = False
     """A checkpoint that had been begun before a fault is not there."""
     batches: Iterator[Loaded] = field(default_factory=lambda: iter(()))
@@ -111,7 +111,7 @@ class Run:
             buffer.copy_(kept)
 
     def move_on(self, taken: Sequence[Loaded], start: int) -> None:
-        """Note a step's samples as used up and stand behind them."""
+        """Note a step's samples as used up and move behind them."""
         for part in taken:
             self.ledger.add(part.ids, part.epochs)
         self.progress.step += 1
@@ -122,13 +122,13 @@ class Run:
         return end_of_step(start, self.plan.batch_samples, self.progress.skips)
 
     def continue_plan(self) -> None:
-        """Count the length from where the run stands: its batch may have been another one so far."""
+        """Count the length from where the run is: its batch may have been another one so far."""
         done = Standing(step=self.progress.step, samples=count_taken(self.progress.position, self.progress.skips))
         self.plan = continue_plan(self.plan, done)
         self.schedule = make_schedule(self.config.lr, self.plan)
 
     def open_data(self) -> None:
-        """Load from where the run stands."""
+        """Load from where the run is."""
         self.batches = load(
             self.data,
             self.share,

@@ -32,7 +32,7 @@ _MISFITS = ("checkpoint/tensor-missing", "checkpoint/tensor-shape", "checkpoint/
 
 
 def save(run: Run, *, is_needed: bool) -> None:
-    """Hand a snapshot to the saver; the loop stands still for the copy only.
+    """Hand a snapshot to the saver; the loop waits for the copy only.
 
     While an older save is still being written, one that is needed waits for it; any other is left out.
     """
@@ -63,7 +63,7 @@ def save(run: Run, *, is_needed: bool) -> None:
 
 
 def standing(run: Run) -> dict[str, Any]:
-    """Return what changes from step to step and is no tensor; Any: JSON."""
+    """Return what changes from step to step and is not a tensor; Any: JSON."""
     progress = run.progress
     return {
         "progress": asdict(progress),
@@ -97,7 +97,7 @@ def wait_for_save(run: Run, deadline_s: float | None = None) -> None:
 
 
 def resume(run: Run) -> list[tuple[Path, str]]:
-    """Go back to the newest checkpoint that verifies; return those that did not and why.
+    """Go back to the newest checkpoint that passes verification; return those that did not and why.
 
     Rank 0 reads and proves every byte; the others take its word for which one it is. A run that has saved before and
     has nothing left to go back to does not begin again.
@@ -115,7 +115,7 @@ def resume(run: Run) -> list[tuple[Path, str]]:
 
 
 def load_checkpoint(run: Run, path: Path) -> None:
-    """Bring a run to where a checkpoint stands."""
+    """Bring a run to where a checkpoint is."""
     patience = Patience()
     manifest = patience.read(lambda: read_manifest(path))
     take_up(run, manifest, lambda pieces: patience.read(lambda: restore(path, manifest, pieces, partial=True)))
@@ -126,7 +126,7 @@ def load_checkpoint(run: Run, path: Path) -> None:
 
 
 def take_up(run: Run, manifest: Manifest, fill: Callable[[list[Piece]], None]) -> None:
-    """Bring the run to where a snapshot stands, on the disk or in memory.
+    """Bring the run to where a snapshot is, on the disk or in memory.
 
     Args:
         fill: fills pieces from the snapshot.

@@ -42,9 +42,9 @@ class Training:
     """A guide's checkpoint to continue from."""
     may_change: tuple[str, ...] = OF_RUN
     continued: RunDir | None = None
-    """A run that goes on in its own directory from its newest checkpoint."""
+    """A run that continues in its own directory from its newest checkpoint."""
     typed: Sequence[str] | None = None
-    """What was typed or edited, where settings are flags: a run that goes on changes only these. None: they are in a
+    """What was typed or edited, where settings are flags: a run that continues changes only these. None: they are in a
     config file, and what it says now holds."""
     proceed: str
     """The guide's command that continues a run which was stopped; `{file}` is its newest checkpoint."""
@@ -127,7 +127,7 @@ def is_stopped(code: int) -> bool:
 
 
 def level_of(code: int) -> Level:
-    """Return the level of the line about an end; a stop on purpose is no error."""
+    """Return the level of the line about an end; a stop on purpose is not an error."""
     return "SUCCESS" if code == 0 else "WARN" if is_stopped(code) else "ERROR"
 
 

@@ -89,7 +89,7 @@ def read_seconds(flag: str, text: str) -> float:
 
 
 def _take_value(waiting: list[str]) -> str:
-    """Return the word behind a flag, where it is the flag's value; a flag that stands alone is true."""
+    """Return the word behind a flag, where it is the flag's value; a flag that is alone is true."""
     is_value = bool(waiting) and not waiting[0].startswith("--") and "=" not in waiting[0]
     return waiting.pop(0) if is_value else "true"
 

@@ -44,7 +44,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
-    """Who hears of a run as it goes on; each returns a line for the log, or none."""
+    """Who hears of a run as it continues; each returns a line for the log, or none."""
 
     run: Callable[[RunDir], None] = lambda _: None
     event: Callable[[Event], str | None] = lambda _: None
@@ -65,7 +65,7 @@ def follow(words: Sequence[str], log: GuideLog, listener: Listener, *, out: Path
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         cwd=os.getcwd(),
-        # Its output is no terminal; tables are as wide as ours, and not narrower than their own words.
+        # Its output is not a terminal; tables are as wide as ours, and not narrower than their own words.
         env={**os.environ, "COLUMNS": str(max(_WIDTH, shutil.get_terminal_size().columns))},
         # A launcher that loses patience kills this process; the run then saves and stops, and is nobody's orphan.
         preexec_fn=partial(die_with_parent, os.getpid(), signal.SIGTERM),
@@ -125,7 +125,7 @@ def _listen(
     log: GuideLog,
     listener: Listener,
 ) -> None:
-    """Write the guide's own lines as the run goes on."""
+    """Write the guide's own lines as the run continues."""
     since = _count_events(known)
     run = known or _wait_for_run(child, out, before)
     if run is None:
@@ -141,7 +141,7 @@ def _listen(
 
 
 def _count_events(known: RunDir | None) -> int:
-    """Return how many events a run that is resumed in its own directory has had before; they were told then."""
+    """Return how many events a run that is resumed in its own directory has had before; they were reported then."""
     return len(list(follow_events(known.events, lambda: True))) if known is not None else 0
 
 

@@ -22,7 +22,7 @@ def enter_project(argv: Sequence[str]) -> list[str]:
     project, here = Path(argv[0].removeprefix(_FLAG)).resolve(), Path.cwd()
     if project == here:
         return list(argv[1:])
-    # What stands before `--` was written in the script, for the project's folder.
+    # What is before `--` was written in the script, for the project's folder.
     own = argv.index("--") if "--" in argv else 0
     words = [word if place < own else _from_here(word, here) for place, word in enumerate(argv)][1:]
     os.chdir(project)

@@ -30,7 +30,7 @@ class TorchWriter:
         """Take how a file is described, and which weights go where.
 
         Args:
-            describe: what stands beside the weights, from the file's own facts and what the recipe left for exports.
+            describe: what is beside the weights, from the file's own facts and what the recipe left for exports.
             parts: name of each dict of weights in the file, to the prefix of the tensors that go there without it.
             has_sidecar: whether the facts are also in a `.json` beside the file.
         """

@@ -158,7 +158,7 @@ class Attempt:
     """After the first failure: when to stop listening for what the other ranks have to say."""
     killed_at: float | None = None
     hang: Hang | None = None
-    """Why it was killed, when it was for standing still."""
+    """Why it was killed, when it was for hanging."""
     background: BackgroundWait | None = None
     """After the ranks' good end: processes they have left behind, which are waited for."""
 

@@ -75,7 +75,7 @@ class BackgroundWait:
         return "ask"
 
     def hear_end(self, pid: int, status: ExitStatus) -> None:
-        """Take the end of a process; after we have asked it to go it is no failure."""
+        """Take the end of a process; after we have asked it to go it is not a failure."""
         is_bad = status.signal is not None or bool(status.code)
         if pid in self._roots and is_bad and self.status is None and self._asked_at is None:
             self.status = status

@@ -72,7 +72,7 @@ def find_traceback(rank: RankProcess) -> str:
 
 
 def incident_facts(incident: Incident) -> dict[str, Any]:
-    """Return an incident as it stands in events.jsonl."""
+    """Return an incident as it is in events.jsonl."""
     found = incident.diagnosis
     return {
         "attempt": incident.attempt,

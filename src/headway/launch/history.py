@@ -26,7 +26,7 @@ class Events(Protocol):
 
 
 class History:
-    """Writes the history and feeds the screen; a screen that breaks is left, the run goes on."""
+    """Writes the history and feeds the screen; a screen that breaks is left, the run continues."""
 
     def __init__(self, events: Events, observer: Observer) -> None:
         self._events, self._observer = events, observer
@@ -50,7 +50,7 @@ class History:
         self.emit(event["kind"], **{name: fact for name, fact in event.items() if name not in ("kind", "seq", "t")})
 
     def lines(self, rank: int, lines: list[bytes]) -> None:
-        """Show what a rank has printed; of a flood, which stands whole in the log, only the beginning."""
+        """Show what a rank has printed; of a flood, which is whole in the log, only the beginning."""
         for line in lines[:_SHOWN_LINES]:
             self._show(partial(self._observer.line, rank, line))
         if len(lines) > _SHOWN_LINES and isinstance(self._observer, BarObserver):

@@ -56,7 +56,7 @@ def main(argv: Sequence[str]) -> int:
     began = time.monotonic()
     try:
         preload([*modules, entry.partition(":")[0]])
-    except (Exception, SystemExit):  # border: supervisor; whatever an import raises is told, not swallowed
+    except (Exception, SystemExit):  # border: supervisor; whatever an import raises is reported, not swallowed
         wire.send(link, {"kind": "failed", "traceback": traceback.format_exc()[-_TRACEBACK_CHARS:]})
         return 1
     with contextlib.suppress(OSError):  # a supervisor that is gone is noticed by the loop
@@ -67,7 +67,7 @@ def main(argv: Sequence[str]) -> int:
 
 def preload(modules: Sequence[str]) -> None:
     """Import modules (`name`) and run warm-ups (`name:function`), then hide all of it from the garbage collector."""
-    # Collections during an import only walk objects that will stay; after the freeze, ranks share these pages for good.
+    # Collections during an import only walk objects that will stay; after the freeze, ranks always share these pages.
     gc.disable()
     for spec in modules:
         name, _, function = spec.partition(":")
@@ -176,7 +176,7 @@ def _live_as_rank(
         code = answer if isinstance(answer, int) else 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
-    except BaseException as err:  # border: supervisor; the rank's end is told in full, then the process ends
+    except BaseException as err:  # border: supervisor; the rank's end is reported in full, then the process ends
         told = _own_traceback(err)
         _report_error(report_fd, err, told)
         sys.stderr.write(told)

@@ -53,7 +53,7 @@ class Observer(Protocol):
     """Whoever shows the run. Called from the supervisor's loop, so it must return at once."""
 
     def event(self, event: dict[str, Any]) -> None:
-        """Take an event as it stands in events.jsonl."""
+        """Take an event as it is in events.jsonl."""
         ...
 
     def line(self, rank: int, line: bytes) -> None:
@@ -61,7 +61,7 @@ class Observer(Protocol):
         ...
 
     def tick(self, beats: list[Beat | None]) -> None:
-        """Take every rank's heartbeat, about ten times a second; None: no word yet in this attempt."""
+        """Take every rank's heartbeat, about ten times per second; None: no word yet in this attempt."""
         ...
 
 

@@ -38,7 +38,7 @@ class AppendFile:
         self._lost_bytes = 0
 
     def write(self, data: bytes) -> None:
-        """Add bytes; what the disk does not take is counted and told once."""
+        """Add bytes; what the disk does not take is counted and reported once."""
         if self._lost_bytes:
             data = b"\n[headway: %d bytes could not be written here]\n" % self._lost_bytes + data
         view = memoryview(data)
@@ -56,7 +56,7 @@ class AppendFile:
             self._turn()
 
     def _turn(self) -> None:
-        """Go on in a fresh tail."""
+        """Continue in a fresh tail."""
         tail = self._path.with_name(self._path.name + ".tail")
         with contextlib.suppress(OSError):  # a disk that refuses keeps the file it has
             if self._is_tail:
@@ -182,7 +182,7 @@ def _open_append(path: Path) -> int:
 
 
 def _last_state(line: bytes) -> bytes:
-    """Return what a bar showed last; a line with fewer than two returns in it is no bar and stays as it is."""
+    """Return what a bar showed last; a line with fewer than two returns in it is not a bar and stays as it is."""
     if line[:-1].count(b"\r") < 2:  # the last one may belong to the line's end
         return line
     states = [state for state in line.split(b"\r") if state.strip()]

@@ -66,7 +66,7 @@ class OwnEngine:
         return [beat if beat is not None and beat.attempt == attempt.number else None for beat in beats]
 
     def look(self, attempt: Attempt, beats: list[Beat | None]) -> Hang | None:
-        """Return ranks that stand still, by a signal or by themselves; warn of heartbeats that do not move."""
+        """Return ranks that hang, by a signal or by themselves; warn of heartbeats that do not move."""
         quiet_s = self._stall.look(beats, time.monotonic_ns())
         if quiet_s is not None:
             self._history.emit("warning", code="launch/quiet", facts={"seconds": round(quiet_s)})

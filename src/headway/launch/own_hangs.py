@@ -1,8 +1,8 @@
-"""Ranks of our own engine that stand still: noticed by their heartbeats, named by their stacks, all of which are kept.
+"""Ranks of our own engine that hang: noticed by their heartbeats, named by their stacks, all of which are kept.
 
 A rank waits for the others in the sums of a step, so one that hangs stops all. Nothing is looked into while any rank
 moves, while the first steps compile, or while one validates, saves or waits for data: these take as long as they take,
-and a long silence of all is warned of (`StallWatch`). What is looked into is judged by the stacks: those that stand in
+and a long silence of all is warned of (`StallWatch`). What is looked into is judged by the stacks: those that are in
 the sums wait, and the one that does not is at fault. One that computes gets more time than one that does nothing.
 """
 
@@ -38,7 +38,7 @@ _WAITS: Final = ("/engine/sums.py:", "/engine/parallel.py:", "/torch/distributed
 
 
 class OwnHangWatch:
-    """Looks four times a second; a silence is told once."""
+    """Looks four times per second; a silence is reported once."""
 
     def __init__(self, run: RunDir, hang_s: float) -> None:
         self._run, self._least_s = run, min(_LEAST_S, hang_s)
@@ -74,7 +74,7 @@ class OwnHangWatch:
             self._asked_at = None
             return None
         limit_s = self._limit_s()
-        # Those that a signal has stopped are told of sooner, by `StoppedWatch`.
+        # Those that a signal has stopped are reported sooner, by `StoppedWatch`.
         is_stopped = any((process_state(pid) or "Z") in "Tt" for pid in living.values()) if quiet_s > _LOOK_S else False
         in_step = not is_stopped and all(beat.phase in _STEP_PHASES for beat in known.values())
         if limit_s is None or not in_step or moved_ns <= self._told_ns or quiet_s < limit_s:
@@ -134,7 +134,7 @@ class OwnHangWatch:
         since, spent = self._cpu.get(rank, (now, 0.0))
         share = (_spent_s(pid) - spent) / (now - since) if now > since else None
         if any(process_state(one) == "R" for one in descendants(pid)):
-            share = max(1.0, share or 0.0)  # on a crowded machine it gets next to nothing of what it wants
+            share = max(1.0, share or 0.0)  # on a crowded machine it gets almost nothing of what it wants
         is_waiting = bool(stack) and any(part in stack[0] for part in _WAITS)
         view = RankView(
             rank=rank,

@@ -84,7 +84,7 @@ class Program(Protocol):
         """Return where every rank is; None: no word yet in this attempt."""
 
     def look(self, attempt: Attempt, beats: list[Beat | None]) -> Hang | None:
-        """Look for ranks that stand still; return a hang when there is a new one."""
+        """Look for ranks that hang; return a hang when there is a new one."""
 
     def hear_end(self, rank: RankProcess, attempt: Attempt) -> None:
         """Take in what a rank's end means here."""
@@ -93,7 +93,7 @@ class Program(Protocol):
         """Ask all ranks to save and end."""
 
     def remind(self, attempt: Attempt, now: float) -> None:
-        """Ask again those who have not heard it; called ten times a second once a stop was asked for."""
+        """Ask again those who have not heard it; called ten times per second once a stop was asked for."""
 
     def ask_to_save(self, attempt: Attempt, signum: int) -> None:
         """Pass on a signal that does not ask for the end."""
@@ -141,7 +141,7 @@ class Chief(Protocol):
         """Look again whether all ranks are there: some on another node have been forked, or never will be."""
 
     def on_far_hang(self, found: Hang) -> None:
-        """Act on ranks of another node that stand still."""
+        """Act on ranks of another node that hang."""
 
 
 class Crew(Protocol):
@@ -177,7 +177,7 @@ class Crew(Protocol):
         """Let the other nodes end their ranks at once."""
 
     def tick(self, now: float) -> None:
-        """Look after the links; called ten times a second."""
+        """Look after the links; called ten times per second."""
 
     def beats(self, attempt: Attempt, here: list[Beat | None]) -> list[Beat | None]:
         """Return every rank's heartbeat by our clock, given what is seen of them here."""

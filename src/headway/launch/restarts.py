@@ -12,7 +12,7 @@ _QUIET_S: Final = 60.0
 _QUIET_STEPS: Final = 10
 _WINDOW: Final = 32
 _ASLEEP_NS: Final = 10_000_000_000
-"""The supervisor looks ten times a second; after a longer gap it was stopped itself."""
+"""The supervisor looks ten times per second; after a longer gap it was stopped itself."""
 _WASTED: Final = 3
 _PREEMPTIONS: Final = 20
 _PREEMPTED_WAIT_S: Final = 2.0

@@ -84,7 +84,7 @@ class PoliteStop:
             if pid not in self._known or pid in self._told or tree[pid].parent in before:
                 continue
             self._told.add(pid)
-            # A shell starts what stands before `&` with SIGINT ignored; Ctrl-C would never end it.
+            # A shell starts what is before `&` with SIGINT ignored; Ctrl-C would never end it.
             is_deaf = self.signum == signal.SIGINT and tree[pid].is_deaf(signal.SIGINT)
             send_signal(pid, signal.SIGTERM if is_deaf else self.signum)
 

@@ -132,7 +132,7 @@ class Supervisor:
             self._go_on_starting(self._attempt)
 
     def on_far_hang(self, found: Hang) -> None:
-        """Ranks of another node stand still."""
+        """Ranks of another node hang."""
         if self._attempt is not None:
             self._act_on_hang(self._attempt, found)
 
@@ -417,7 +417,7 @@ class Supervisor:
             return
         left = [rank.rank for rank in attempt.ranks if rank.status is None and rank.seen_t is None]
         if not left:
-            return  # all are dead by the kernel's word; how a thousand of them ended takes its time to be told
+            return  # all are dead by the kernel's word; how a thousand of them ended takes its time to be reported
         for rank in attempt.ranks:
             rank.status = rank.status or ExitStatus()
         self._hearing.end(attempt)

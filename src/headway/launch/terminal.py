@@ -1,4 +1,4 @@
-"""Going on without a terminal after it was closed."""
+"""Continuing without a terminal after it was closed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LOG_NAME: Final = "supervisor.log"
 
 
 def leave_terminal(run: RunDir) -> bool:
-    """Point what stood on a terminal at supervisor.log instead; say whether anything did.
+    """Point what was on a terminal at supervisor.log instead; say whether anything did.
 
     Writing to a closed terminal fails, and reading it may stop the process; the run needs neither.
     """

@@ -28,7 +28,7 @@ class Stop:
     is_now: bool = False
     """Do not wait for a save."""
     is_command: bool = False
-    """Asked by `headway stop`: any signal will do that the program answers."""
+    """Asked by `headway stop`: any signal is enough that the program answers."""
 
     @property
     def exit_code(self) -> int:
@@ -73,7 +73,7 @@ class Scene:
     stop: Stop | None
     budget: RestartBudget
     found: Diagnosis | None = None
-    """A cause that is no rank's own."""
+    """A cause that is not a rank's own."""
 
 
 def read_reach(attempt: Attempt, beats: Sequence[Beat | None], committed: int | None) -> Reach:
@@ -110,7 +110,7 @@ def judge(scene: Scene, *, is_hang_transient: bool = False) -> Verdict:
 
 
 def explain_hang(hang: Hang, *, is_transient: bool) -> Diagnosis:
-    """Return why an attempt was ended that stood still."""
+    """Return why an attempt was ended that hung."""
     return Diagnosis(
         kind=hang.kind,
         code=hang.code,

@@ -18,7 +18,7 @@ class GroupLimits:
     """Limits of a control group; None: no limit of that kind."""
 
     cores: float | None = None
-    """CPU time a second, in cores."""
+    """CPU time per second, in cores."""
     memory_bytes: int | None = None
     memory_free_bytes: int | None = None
     """What is left of it; file cache counts as free, because the kernel drops it first."""
@@ -45,7 +45,7 @@ def _tightest(cores: list[float], memory: list[tuple[int, int]]) -> GroupLimits:
 
 
 def _groups_of_this_process(path: Path) -> dict[str, str]:
-    """Return controller -> path; v2's one group stands under the empty name."""
+    """Return controller -> path; v2's one group is under the empty name."""
     groups = {}
     for line in _text(path).splitlines():
         _, _, rest = line.partition(":")
@@ -105,7 +105,7 @@ def _mount_v1(mount: Path, controller: str) -> Path:
 
 
 def _held(usage: Path, stat: Path, cache: str) -> int:
-    """Return memory in use without the file cache; a group whose use is not told leaves its whole limit."""
+    """Return memory in use without the file cache; a group whose use is not reported leaves its whole limit."""
     used = _number(usage)
     if used is None:
         return 0

@@ -1,7 +1,7 @@
 """What the processor really computes, and the setting its libraries need for it.
 
 A processor may advertise an instruction set that its hypervisor does not allow (AMX most of all): the first product
-that uses it ends the process with SIGILL. Libraries can be told to leave instruction sets alone, each by a variable of
+that uses it ends the process with SIGILL. Libraries can be known to leave instruction sets alone, each by a variable of
 its own. Which value is needed is found by trying, in a child, and kept in the user's cache by all that it depends on.
 """
 
@@ -101,13 +101,13 @@ class CpuAnswers:
     """What the processor computes with the libraries of one interpreter."""
 
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Environment that children which compute get; empty: nothing is needed, or the user's own value stands."""
+    """Environment that children which compute get; empty: nothing is needed, or the user's own value is kept."""
     failed: Mapping[str, str] = field(default_factory=dict)
     """Cases that end a process, or are wrong, in the environment as it is: `bf16 linear` to `SIGILL`."""
     left: Mapping[str, str] = field(default_factory=dict)
     """Cases that fail with the settings too."""
     own: Mapping[str, str] = field(default_factory=dict)
-    """Values of the user that fail and are kept all the same."""
+    """Values of the user that fail and are kept anyway."""
     advice: Mapping[str, str] = field(default_factory=dict)
     """What works in their place."""
     works: tuple[str, ...] = ()

@@ -3,7 +3,7 @@ framework (whose types are not known here: Any).
 
 `{"framework": "torch", "ladder": [{}, {"ONEDNN_MAX_CPU_ISA": "AVX2"}]}` on its stdin: it imports the framework once
 and computes nothing itself. For each setting a fork tries every case, because a library reads its variable when it
-first computes, and because an instruction that is refused ends the process: the next fork goes on behind that case.
+first computes, and because an instruction that is refused ends the process: the next fork continues behind that case.
 It prints `{"imported": true}`, then a line per setting tried, and stops at the first with which everything works.
 """
 
@@ -153,7 +153,7 @@ def try_setting(framework: str, lib: Any, setting: Mapping[str, str]) -> dict[st
 
 
 def _fork(framework: str, lib: Any, setting: Mapping[str, str], cases: list[str]) -> tuple[dict[str, str], int]:
-    """Try cases in a child until one ends it; return what it told and how it ended."""
+    """Try cases in a child until one ends it; return what it reported and how it ended."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -206,7 +206,7 @@ def main() -> None:
 
 
 def is_failure(answer: str) -> bool:
-    """Whether a case ended its process or computed nonsense; a kernel that does not exist is no fault of the CPU."""
+    """Whether a case ended its process or computed nonsense; a kernel that does not exist is not a fault of the CPU."""
     return answer.startswith(("SIG", "signal ", "exit code ")) or answer == "wrong"
 
 

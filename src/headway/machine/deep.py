@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 _CHUNK = 64 << 20
 _MOST_BYTES = 16 << 30
 _DEADLINE_S = 1.0
-"""A disk that reserves space only by writing it (old NFS) gets this long; what fitted until then is told."""
+"""A disk that reserves space only by writing it (old NFS) gets this long; what fitted until then is reported."""
 _LOG_BYTES = 4 << 20
 _LOG_WORDS = re.compile(r"NVRM|Xid|nvswitch|oom-kill|Out of memory|Killed process", re.I)
 _TRACKERS = {
@@ -103,7 +103,7 @@ def read_kernel_log(path: Path = Path("/dev/kmsg")) -> str | None:
                 record = os.read(handle, 8192)  # one record a read
             except BlockingIOError:
                 break
-            except BrokenPipeError:  # overwritten while we read: the next read goes on behind it
+            except BrokenPipeError:  # overwritten while we read: the next read continues behind it
                 continue
             if not record:
                 break

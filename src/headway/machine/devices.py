@@ -21,7 +21,7 @@ UNSEEN_BYTES = 2 << 30
 BUSY_PERCENT = 25
 """A desktop draws up to a few per cent; training is above this in any sample of a second."""
 BUSY_MEMORY_PERCENT = 10
-"""Share of the memory, where no bytes are told, above which somebody is there; the driver keeps some per cent."""
+"""Share of the memory, where no bytes are reported, above which somebody is there; the driver keeps some per cent."""
 
 _NUMBER: Final = re.compile(r"\+?\d+")
 """CUDA reads a number as far as it goes: `1gpu` is 1."""

@@ -28,7 +28,7 @@ from headway.machine.text import Dump, Facts, bytes_of, memory_of, room_of
 
 _MIB = 1 << 20
 _TABLES = ("nvidia_smi_q", "nvidia_smi", "nvidia_smi_query_csv", "nvidia_smi_list")
-"""Where GPUs are told, the fullest first."""
+"""Where GPUs are reported, the fullest first."""
 _YES, _NO = ("True", "Yes"), ("False", "No")
 """torch printed the words until 1.6, Python's own since."""
 _NO_DISK = ("tmpfs", "devtmpfs", "udev", "shm", "none", "squashfs", "/dev/loop", "efivarfs", "cgroup", "rootfs")
@@ -268,7 +268,7 @@ def gpus_of(dump: Dump) -> tuple[Gpu, ...]:
 
 
 def driver_of(dump: Dump) -> tuple[str | None, str | None]:
-    """Return (driver, newest CUDA it serves) of a recorded text."""
+    """Return (driver, newest CUDA it supports) of a recorded text."""
     for kind in _TABLES:
         facts = dump.parts.get(kind)
         if facts is not None:

@@ -64,7 +64,7 @@ def read_memory(limits: GroupLimits) -> tuple[int, int]:
     try:
         memory = psutil.virtual_memory()
         total, free = int(memory.total), int(memory.available)
-    except OSError:  # no /proc in this container: the C library knows the pages all the same
+    except OSError:  # no /proc in this container: the C library knows the pages anyway
         page = os.sysconf("SC_PAGE_SIZE")
         total, free = os.sysconf("SC_PHYS_PAGES") * page, os.sysconf("SC_AVPHYS_PAGES") * page
     if limits.memory_bytes is None or limits.memory_bytes >= total:

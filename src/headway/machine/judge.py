@@ -140,7 +140,7 @@ def _judge_health(report: MachineReport) -> Iterator[Finding]:
     around, works = report.around, bool(report.framework.works)
     yield from judge_gpus(report.gpus, lists_processes=report.lists_processes)
     driver = judge_driver(report.gpu_driver, report.gpu_driver_cuda, smi=around.smi_version, has_gpus=bool(report.gpus))
-    # An old driver or toolkit that serves this torch is no trouble yet: it is the next torch that it will not serve.
+    # An old driver or toolkit that supports this torch is not a problem yet: it will not support the next one.
     yield from _as_notes(driver, "machine/driver-old", works)
     toolkit = judge_toolkit(around.toolkit, serves=_serves(report), torch_cuda=report.framework.cuda)
     yield from _as_notes(toolkit, "machine/toolkit-old", works)
@@ -159,7 +159,7 @@ def _judge_health(report: MachineReport) -> Iterator[Finding]:
 
 
 def _serves(report: MachineReport) -> str | None:
-    """Return the newest CUDA the driver serves; one that torch was seen to work with serves what it needs."""
+    """Return the newest CUDA the driver supports; one that torch was seen to work with serves what it needs."""
     return None if report.framework.works is not None else report.gpu_driver_cuda
 
 

@@ -21,7 +21,7 @@ from headway.machine.text import Dump, read_dump
 from headway.units import size
 
 _USUAL_CUDA = "12.8"
-"""CUDA of the torch a new GPU machine is set up with, when its driver is not told."""
+"""CUDA of the torch a new GPU machine is set up with, when its driver is not reported."""
 _KEYS = {"host", "cores", "framework"}
 
 

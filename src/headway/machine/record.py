@@ -19,7 +19,7 @@ class Finding:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the finding as it stands in machine.json and in the event stream."""
+        """Return the finding as it is in machine.json and in the event stream."""
         return asdict(self)
 
 
@@ -33,7 +33,7 @@ class GpuProcess:
     name: str | None = None
     held_bytes: int | None = None
     kind: str | None = None
-    """`C` computes, `G` draws, `C+G` both; none: not told."""
+    """`C` computes, `G` draws, `C+G` both; none: not reported."""
     age_s: float | None = None
     """Seconds since it was started."""
 
@@ -146,7 +146,7 @@ class Framework:
     trouble: str | None = None
     """Why it could not be read."""
     is_build_known: bool = True
-    """Whether `cuda` and `hip` were told; else nothing follows from their absence."""
+    """Whether `cuda` and `hip` were reported; else nothing follows from their absence."""
     works: bool | None = None
     """Whether torch itself said that it can use a GPU; none: nobody asked it."""
     is_debug: bool | None = None
@@ -157,7 +157,7 @@ class Framework:
 
     @property
     def build(self) -> str | None:
-        """`cu128`, `rocm6.4` or `cpu`; none: not told."""
+        """`cu128`, `rocm6.4` or `cpu`; none: not reported."""
         if self.torch is None or not self.is_build_known:
             return None
         if self.cuda:
@@ -206,7 +206,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """What stands around the devices. Few sources tell it; an absent reading is None, or an empty list."""
+    """What is around the devices. Few sources tell it; an absent reading is None, or an empty list."""
 
     toolkit: str | None = None
     """CUDA toolkit that extensions would be compiled with."""
@@ -340,12 +340,12 @@ class MachineReport:
 
     @property
     def planned_cores(self) -> int:
-        """The cores a plan counts on: those told, else what hosts sold with such GPUs have."""
+        """The cores a plan counts on: those reported, else what hosts sold with such GPUs have."""
         return self.cores or USUAL_CORES * max(1, len(self.gpus))
 
     @property
     def planned_memory_bytes(self) -> int:
-        """The free memory a plan counts on: what was told, else what hosts sold with such GPUs have."""
+        """The free memory a plan counts on: what was reported, else what hosts sold with such GPUs have."""
         usual = sum(gpu.total_bytes or 0 for gpu in self.gpus) or (1 << 34)
         return self.memory_free_bytes or int(USUAL_MEMORY_SHARE * usual)
 
@@ -355,7 +355,7 @@ class MachineReport:
         return all(finding.level != "stop" for finding in self.findings)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the record as it stands in machine.json."""
+        """Return the record as it is in machine.json."""
         return {"schema": "machine/1", **asdict(self)}
 
     @classmethod

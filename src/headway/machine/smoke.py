@@ -84,7 +84,7 @@ def try_ranks(report: MachineReport, wanted: Any = "auto", runner: RankRunner | 
 
 
 def judge_answers(answers: Sequence[RankAnswer], backend: str) -> Finding:
-    """Return the one finding of the test; the first trouble in time is not known, so the plainest one is told."""
+    """Return the one finding of the test; the first trouble in time is not known, so the plainest one is reported."""
     about = {"ranks": str(len(answers)), "backend": backend}
     troubles = [answer.trouble for answer in answers if answer.trouble]
     if troubles:

@@ -132,7 +132,9 @@ TEXTS: dict[str, Text] = {
     ),
     "alert/not-sent": Text(en="alert not sent: {why}", zh="通知未发出：{why}"),
     # The command.
-    "alert/line": Text(en="send messages to chat, e-mail or a webhook; test them", zh="聊天、邮件、webhook 通知：发送测试"),
+    "alert/line": Text(
+        en="send messages to chat, e-mail or a webhook; test them", zh="聊天、邮件、webhook 通知：发送测试"
+    ),
     "alert/help": Text(
         en="Send messages about runs to chat, e-mail or a webhook.\n\n"
         "A run sends to the addresses in HEADWAY_ALERT_TO and in the variables that alert.to names. Addresses:\n"

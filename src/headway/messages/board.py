@@ -21,7 +21,8 @@ TEXTS: dict[str, Text] = {
     "board/power-mean": Text(en="power (mean)", zh="功耗（平均）"),
     "board/throttle": Text(en="clock limited by", zh="降频原因"),
     "board/line": Text(
-        en="show all runs in a browser: curves, devices, logs, live", zh="在浏览器中查看训练：曲线、设备、日志，实时更新"
+        en="show all runs in a browser: curves, devices, logs, live",
+        zh="在浏览器中查看训练：曲线、设备、日志，实时更新",
     ),
     "board/help": Text(
         en="Show all runs of a folder in a browser: curves, ranks, devices, logs, checkpoints, findings.\n\n"
@@ -131,7 +132,9 @@ TEXTS: dict[str, Text] = {
     "board/show-command": Text(en="Show the command", zh="显示命令"),
     "board/its-command": Text(en="The command", zh="命令"),
     "board/first-plan": Text(en="To see memory, batch and time first:", zh="先看显存、批大小和时间："),
-    "board/no-settings": Text(en="Ignored, because these lines are not of the form key=value:", zh="以下各行不是 key=value，未采用："),
+    "board/no-settings": Text(
+        en="Ignored, because these lines are not of the form key=value:", zh="以下各行不是 key=value，未采用："
+    ),
     "board/starts-nothing": Text(
         en="This page does not start anything: paste the command into a terminal",
         zh="此页面不会启动任何任务：把命令粘贴到终端即可运行",
@@ -195,8 +198,8 @@ TEXTS: dict[str, Text] = {
     "board/activity": Text(en="activity", zh="单元活跃度"),
     "board/holders": Text(en="processes (pid, user, program, MiB)", zh="进程（pid、用户、程序、MiB）"),
     "board/targets": Text(
-        en="Usual targets: utilisation of at least 90%, at most 80 °C. Utilisation shows only that something is running, "
-        "not that it runs well; SM and tensor activity show that, on cards that report them",
+        en="Usual targets: utilisation of at least 90%, at most 80 °C. Utilisation shows only that something is "
+        "running, not that it runs well; SM and tensor activity show that, on cards that report them",
         zh="常用目标：利用率不低于 90%，温度不超过 80 °C。利用率只说明有程序在运行，并不说明运行得好；"
         "SM 与 tensor 活跃度才能说明（部分显卡提供）",
     ),

@@ -284,7 +284,7 @@ TEXTS: dict[str, Text] = {
         zh_hint=_OWN_ZH,
     ),
     "checkpoint/memory-small-state": Text(
-        en="the state of the run apart from its tensors takes {have:,} bytes, but a copy in memory has room for only {cap:,}",
+        en="the state of the run apart from its tensors takes {have:,} bytes, but a copy in memory holds only {cap:,}",
         zh="训练状态中张量以外的部分有 {have:,} 字节，超过内存副本可容纳的 {cap:,} 字节",
         en_hint="train without copies in memory:\n  save.in_memory=0",
         zh_hint="不在内存中保留副本：\n  save.in_memory=0",

@@ -37,7 +37,9 @@ TEXTS: dict[str, Text] = {
         en="take further values from this site in ~/.config/headway/clusters.yaml",
         zh="从 ~/.config/headway/clusters.yaml 的该站点取其余设置",
     ),
-    "cluster/option-runs": Text(en="folder for run directories; the job's folder is created in it", zh="存放训练目录的位置，任务目录也建在其中"),
+    "cluster/option-runs": Text(
+        en="folder for run directories; the job's folder is created in it", zh="存放训练目录的位置，任务目录也建在其中"
+    ),
     "cluster/option-dry-run": Text(en="print the batch file, submit nothing", zh="只打印批处理文件，不提交"),
     "cluster/option-json": Text(en="print one JSON object", zh="输出一个 JSON 对象"),
     "cluster/option-run-file": Text(
@@ -98,7 +100,9 @@ TEXTS: dict[str, Text] = {
         en_hint=f"create it with the values of your cluster, for example:\n{_SITE}",
         zh_hint=f"按所用集群的设置新建，例如：\n{_SITE}",
     ),
-    "cluster/no-site": Text(en="{path} has no site {site}; its sites: {known}", zh="{path} 中没有站点 {site}；已有的站点：{known}"),
+    "cluster/no-site": Text(
+        en="{path} has no site {site}; its sites: {known}", zh="{path} 中没有站点 {site}；已有的站点：{known}"
+    ),
     "cluster/site-key": Text(
         en="{path}: {place} is not a setting of a site; the nearest is {near}",
         zh="{path}：{place} 不是站点的设置，最接近的是 {near}",
@@ -106,9 +110,10 @@ TEXTS: dict[str, Text] = {
     "cluster/site-value": Text(
         en="{path}: {place} cannot be {value}",
         zh="{path}：{place} 不能是 {value}",
-        en_hint="partition, account, qos, time (in quotes) and setup are strings, numbers are whole, and options is a "
-        "list of `--name=value`",
-        zh_hint="partition、account、qos、time（加引号）和 setup 为字符串；数量为整数；options 为 `--name=value` 的列表",
+        en_hint="partition, account, qos, time (in quotes) and setup are strings, numbers are integers, and options "
+        "is a list of `--name=value`",
+        zh_hint="partition、account、qos、time（加引号）和 setup 为字符串；数量为整数；"
+        "options 为 `--name=value` 的列表",
     ),
     "cluster/no-slurm": Text(
         en="{program} is not on this machine",

@@ -259,7 +259,8 @@ _OWN: Final[dict[str, Text]] = {
     "diagnose/node-lost": Text(
         en="node {node} ({host}) was lost: no heartbeat for {seconds} s",
         zh="节点 {node}（{host}）丢失：{seconds} 秒没有心跳",
-        en_hint="the machine, its network or its supervisor may have failed; that node's kernel log or the scheduler shows why",
+        en_hint="the machine, its network or its supervisor may have failed; that node's kernel log or the scheduler "
+        "shows why",
         zh_hint="可能是机器、网络或监控进程出了故障；查看调度系统或该节点的内核日志",
     ),
     "diagnose/fork-failed": Text(

@@ -6,13 +6,14 @@ from headway.messages import Text
 
 TEXTS = {
     "engine/batch-neutral": Text(
-        en="a smaller micro-batch does not change the training: the gradients of {after} samples at once and of {other} at a"
-        " time differ by {difference} (limit {limit})",
+        en="a smaller micro-batch does not change the training: the gradients of {after} samples at once and of "
+        "{other} at a time differ by {difference} (limit {limit})",
         zh="减小微批不改变训练：一次 {after} 个样本与每次 {other} 个样本的梯度相对差异为 {difference}（上限 {limit}）",
     ),
     "engine/batch-neutral-noisy": Text(
-        en="a smaller micro-batch does not change the training: the gradients of {after} samples at once and of {other} at a"
-        " time differ by {difference}, not more than the loss differs from itself with other random numbers ({noise})",
+        en="a smaller micro-batch does not change the training: the gradients of {after} samples at once and of "
+        "{other} at a time differ by {difference}, no more than the loss itself varies with "
+        "other random numbers ({noise})",
         zh="减小微批不改变训练：一次 {after} 个样本与每次 {other} 个样本的梯度相对差异为 {difference}，"
         "不超过损失函数自身随机数带来的差异（{noise}）",
     ),

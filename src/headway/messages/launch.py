@@ -134,8 +134,8 @@ TEXTS: dict[str, Text] = {
         "（换成脚本自己的参数名）",
     ),
     "launch/no-memory-file": Text(
-        en="the system did not provide memory for copies of the training state ({why}); after a fault the run continues from "
-        "its last checkpoint",
+        en="the system did not provide memory for copies of the training state ({why}); after a fault the run "
+        "continues from its last checkpoint",
         zh="系统不提供用于训练状态副本的内存（{why}）；发生故障后将从最近的检查点继续",
     ),
     "launch/quiet": Text(en="no rank has made progress for {seconds} s", zh="所有 rank 已有 {seconds} 秒没有进展"),

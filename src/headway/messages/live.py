@@ -106,7 +106,11 @@ TEXTS: dict[str, Text] = {
     "live/plateau": Text(
         en="no improvement since step {since}; the run is at step {step}",
         zh="自第 {since} 步以来没有改善；现在是第 {step} 步",
-        **_cure("let it stop early, or train with another learning rate:", "让它提前停止，或换一个学习率：", "eval.patience=5"),
+        **_cure(
+            "let it stop early, or train with another learning rate:",
+            "让它提前停止，或换一个学习率：",
+            "eval.patience=5",
+        ),
     ),
     "live/plateau-script": Text(
         en="no improvement since step {since}; the run is at step {step}",
@@ -115,10 +119,11 @@ TEXTS: dict[str, Text] = {
         zh_hint="检查学习率，以及优化器是否包含模型的参数",
     ),
     "live/rank-waits": Text(
-        en="rank {rank} has kept rank {ranks} waiting for {seconds} s; after step {step} it is busy with: {phase:phase}",
+        en="rank {rank} has kept rank {ranks} waiting for {seconds} s; after step {step} it is busy with: "
+        "{phase:phase}",
         zh="rank {ranks} 已等待 rank {rank} {seconds} 秒；后者完成第 {step} 步后正在：{phase:phase}",
-        en_hint="see where it is (key d shows its stack), or restart the ranks automatically from now on:\n  headway watch {run}\n"
-        "  headway resume {run} launch.on_hang=restart",
+        en_hint="see where it is (key d shows its stack), or restart the ranks automatically from now on:\n"
+        "  headway watch {run}\n  headway resume {run} launch.on_hang=restart",
         zh_hint="查看它停在哪里（按 d 显示调用栈），或今后让它自动重启：\n  headway watch {run}\n"
         "  headway resume {run} launch.on_hang=restart",
     ),
@@ -136,7 +141,11 @@ TEXTS: dict[str, Text] = {
     "live/gpu-idle": Text(
         en="GPU {gpu} is busy for {busy}% of the time, the target is {target}%; {used}% of its memory is in use",
         zh="GPU {gpu} 的利用率为 {busy}%，目标为 {target}%；显存使用 {used}%",
-        **_cure("stop and resume with a setting that keeps it busier:", "停止，改用能提高利用率的设置后继续训练：", "{setting}"),
+        **_cure(
+            "stop and resume with a setting that keeps it busier:",
+            "停止，改用能提高利用率的设置后继续训练：",
+            "{setting}",
+        ),
     ),
     "live/gpu-memory": Text(
         en="{used}% of the memory of GPU {gpu} is in use, the target is at most {target}%; "

@@ -47,7 +47,9 @@ TEXTS: dict[str, Text] = {
         en="address at which the others reach this node; default: its address in their network, with a random port",
         zh="其他节点访问本节点的地址；默认取通往它们的网络地址和随机端口",
     ),
-    "nodes/option-public": Text(en="allow an address that can be reached from the internet", zh="允许使用互联网可访问的地址"),
+    "nodes/option-public": Text(
+        en="allow an address that can be reached from the internet", zh="允许使用互联网可访问的地址"
+    ),
     "nodes/option-nodes-wait": Text(en="seconds until all nodes must have joined", zh="等待全部节点加入的秒数"),
     "nodes/option-lead-meet": Text(
         en="write address and secret into this file (mode 0600), for `headway node --meet`",

@@ -434,7 +434,7 @@ TEXTS: dict[str, Text] = {
         en="forecast from the GPU's measured rates, {mfu} of the peak", zh="按该 GPU 的实测算力推算，为峰值的 {mfu}"
     ),
     "plan/from-derived": Text(
-        en="forecast, {mfu} of its peak; there is no public measurement of this card, so its rate is derived from {other}",
+        en="forecast, {mfu} of its peak; this card has no public measurement, so its rate is derived from {other}",
         zh="推算，为峰值的 {mfu}；该卡没有公开的实测，算力由 {other} 推得",
     ),
     "plan/holder-weights": Text(en="weights", zh="权重"),

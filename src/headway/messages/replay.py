@@ -52,7 +52,7 @@ Example:
         zh="这一步没有失败：问题不在它的样本",
     ),
     "replay/not-exact": Text(
-        en="one process computed the micro-batches of all ranks: the samples are the same, but sums may differ slightly",
+        en="one process computed the micro-batches of all ranks: the samples are the same, sums may differ a little",
         zh="由一个进程依次处理所有 rank 的微批：样本完全一致，求和的末位数字可能不同",
     ),
     "replay/together": Text(

@@ -116,7 +116,7 @@ TEXTS: dict[str, Text] = {
     "ui/removed": Text(en="deleted {name} ({size})", zh="已删除 {name}（{size}）"),
     "ui/would-remove": Text(en="would delete {name} ({size})", zh="将删除 {name}（{size}）"),
     "ui/rm-needs-yes": Text(
-        en="this is not a terminal, so nobody could confirm and nothing was deleted",
+        en="this is not a terminal, so there was no confirmation and nothing was deleted",
         zh="当前不是终端，无法询问，未删除任何内容",
         en_hint="confirm it on the command line:\n  headway runs rm --yes {runs}",
         zh_hint="在命令行中确认：\n  headway runs rm --yes {runs}",

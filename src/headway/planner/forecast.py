@@ -71,7 +71,7 @@ class Forecast:
         return min(self.used_bytes, self.memory.allocated_bytes + CONTEXT_BYTES)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the forecast as it stands in plan.json."""
+        """Return the forecast as it is in plan.json."""
         out: dict[str, Any] = {
             "source": self.source,
             "params": self.params,
@@ -421,7 +421,7 @@ def largest_micro_batch(plan: Plan, config: RunConfig, machine: MachineReport, m
 def speed_up(
     plan: Plan, config: RunConfig, model: Model, card: Card, ranks: Sequence[int] = (1, 2, 4, 8, 16)
 ) -> Mapping[int, float]:
-    """Return samples a second for other numbers of ranks, each with the plan's micro-batches."""
+    """Return samples per second for other numbers of ranks, each with the plan's micro-batches."""
     out = {}
     for number in ranks:
         strategy = plan.strategy if number > 1 else "single"

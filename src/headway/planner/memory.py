@@ -134,7 +134,7 @@ def _kept(shape: Decoder, work: Work, logits: float) -> Iterator[dict[str, float
     if work.recompute not in ("full", "offload"):
         yield {"activations": kept, "logits-and-loss": logits}
         return
-    # A recomputed block stands beside the gradients of its widest part.
+    # A recomputed block is beside the gradients of its widest part.
     again = block + backward_bytes(shape, work) * work.tokens
     if work.keeps_stream:
         again += shape.hidden * work.compute_bytes * work.tokens * blocks

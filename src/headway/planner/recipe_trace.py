@@ -20,7 +20,7 @@ from headway.planner.record import Plan
 TIMEOUT_S = 180.0
 _KEPT = "~/.cache/headway/traces"
 _SCHEMA = 2
-"""Raised when traces tell more, so that those that tell less are made anew."""
+"""Raised when traces tell more, so that those that tell less are made again."""
 _PARTS = ("train", "optimizer", "ema", "task")
 """Sections of the config that change what a step holds."""
 
@@ -47,7 +47,7 @@ class Trace:
     flops: int
     """Of forward and backward."""
     moved_bytes: int
-    """Memory traffic of all that is no matrix product."""
+    """Memory traffic of all that is not a matrix product."""
     update_bytes: int
     took_s: float
     peaks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)

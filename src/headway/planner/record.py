@@ -45,9 +45,9 @@ class Plan:
     strategy: Literal["single", "ddp", "fsdp"]
     precision: Literal["fp32", "bf16", "fp16"]
     threads: int
-    """CPU threads a rank."""
+    """CPU threads per rank."""
     workers: int
-    """Data loader processes a rank."""
+    """Data loader processes per rank."""
     micro_batch: int
     """Samples one rank takes through forward and backward at a time."""
     accumulation: int
@@ -74,7 +74,7 @@ class Plan:
     """What fixes the end of the run: `steps`, or `samples` or `epochs`, which are both counted in samples."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the record as it stands in plan.json."""
+        """Return the record as it is in plan.json."""
         return {"schema": "plan/1", **asdict(self)}
 
     @classmethod

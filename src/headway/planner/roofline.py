@@ -216,14 +216,14 @@ class SpeedForecast:
 
     @property
     def origin(self) -> str:
-        """Message code of what it stands on: this card's rates, another's, or, of a small model, the host's least."""
+        """Message code of what it is based on: this card's rates, another's, or, of a small model, the host's least."""
         if self.step_s <= self.floor_s:
             return "plan/from-floor"
         return "plan/from-derived" if self.derived_from else "plan/from-roofline"
 
     @property
     def samples_s(self) -> float:
-        """Samples a second, all ranks."""
+        """Samples per second, all ranks."""
         return self.samples / self.step_s
 
     @property

@@ -155,7 +155,7 @@ def _length(plan: Plan, config: RunConfig, origins: Mapping[str, str], asked: As
     length, done = asked.length, asked.done
     origin = _from(origins, f"train.{length.key}")
     total, batch = plan.total_samples, plan.batch_samples
-    # What was done with another batch stands beside what is left; with the same batch the whole is one product.
+    # What was done with another batch is beside what is left; with the same batch the whole is one product.
     is_mixed = done.samples != done.step * batch
     steps = commas(f"{done.step} + ⌈({total} − {done.samples}) / {batch}⌉" if is_mixed else f"⌈{total} / {batch}⌉")
     yield make_row("steps", count(plan.total_steps), origin if length.key == "steps" else steps)

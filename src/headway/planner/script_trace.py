@@ -1,4 +1,4 @@
-"""The trace of a script of the user's own: a child runs it in disguise."""
+"""The trace of a script of the user's own: a child runs it with fake devices."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def trace_script(line: ScriptLine, gpus: Sequence[Gpu]) -> ScriptTrace:
 
 
 def _describe(gpus: Sequence[Gpu]) -> dict[str, Any] | None:
-    """Return what the disguise needs of the GPUs."""
+    """Return what the fake devices need of the GPUs."""
     if not gpus:
         return None
     first = gpus[0]
@@ -130,7 +130,7 @@ def ask_script(
         scratch, site = Path(folder) / "scratch", Path(folder) / "site"
         scratch.mkdir()
         site.mkdir()
-        # Only our own package, so that an interpreter with torch and without Headway will do.
+        # Only our own package, so that an interpreter with torch and without Headway is enough.
         (site / "headway").symlink_to(Path(__file__).resolve().parent.parent)
         paths = [str(site), *filter(None, [os.environ.get("PYTHONPATH")])]
         question = {

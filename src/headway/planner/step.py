@@ -25,7 +25,7 @@ class Adapter:
     scales_outputs: bool = False
     """Each linear's output is scaled by a trained vector, so it is kept too (adapter v2, IA3)."""
     cast_bytes: float | None = None
-    """Of one channel of an input that is cast to the adapter's own type, for each linear anew; none: not cast."""
+    """Of one channel of an input that is cast to the adapter's own type, for each linear again; none: not cast."""
     outputs: tuple[str, ...] = ()
     """Linear layers whose output the method keeps beside what the model keeps."""
     output_bytes: float = 0.0

@@ -11,7 +11,7 @@ from headway.planner.record import PlanWarning
 def share_workers(
     asked: ParallelConfig, layers: Mapping[str, int], *, ranks: int, cores: int | None
 ) -> tuple[int, list[PlanWarning]]:
-    """Return the loader processes a rank, and a warning where a guide's number is that of a larger machine.
+    """Return the loader processes per rank, and a warning where a guide's number is that of a larger machine.
 
     How many there are never changes a batch, so a number that does not divide is rounded down, and one for 128 cores is
     cut to the cores that are here.

@@ -25,7 +25,7 @@ from headway.start.nursery import Tell
 
 _NAME: Final = re.compile(r"[\w.+-]{1,80}")
 _LOOK_S: Final = 0.2
-"""How long the start of a line waits for the look at the machine, which a stuck driver can hold for ever."""
+"""How long the start of a line waits for the look at the machine, which a stuck driver can hold forever."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

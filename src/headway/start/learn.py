@@ -22,7 +22,7 @@ def learn_from(run: RunDir) -> None:
     """Keep what the run's steps took."""
     config = require_record(run.job, lambda job: RunConfig.model_validate(job["config"]))
     machine = require_record(run.machine, MachineReport.from_json)
-    # A full disk or a home that cannot be written is no fault of the run.
+    # A full disk or a home that cannot be written is not a fault of the run.
     with contextlib.suppress(OSError):
         remember_run(run, config, machine)
 

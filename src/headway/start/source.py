@@ -32,7 +32,7 @@ def load_words(words: Sequence[str], *, is_order: bool = False, ask: Ask | None 
     """Return the config that the words ask for; its own language is used from here on.
 
     Args:
-        is_order: the command runs what the config names; for one that only reads, naming it is no consent.
+        is_order: the command runs what the config names; for one that only reads, naming it is not consent.
         ask: how to ask about code that only a file names; none: nobody can answer.
     """
     source, overrides = split_source(words)

@@ -133,7 +133,7 @@ def _fork(run: RunDir, checkpoint: Path, argv: Sequence[str] | None = None) -> R
 
 def _write_late(run: RunDir, look: Future[MachineReport]) -> None:
     """Write a machine whose look came after the decision; the report shows it."""
-    with contextlib.suppress(Exception):  # border: beside the run, which goes on without
+    with contextlib.suppress(Exception):  # border: beside the run, which continues without
         write_json(run.machine, look.result().to_json())
 
 

@@ -1,6 +1,6 @@
 """The order of samples: a pure function of (seed, epoch, index).
 
-Where a run stands in its data is one integer, the position: how many samples all ranks have taken together. Any
+Where a run is in its data is one integer, the position: how many samples all ranks have taken together. Any
 world size, micro-batch or number of workers that starts at a position takes the same samples from there on. The
 shuffle is a Feistel network over the index, so sample number p of an epoch is found without building a permutation,
 and the order does not depend on a library's random stream that may change with its version.
@@ -202,7 +202,7 @@ class Ledger:
         return self._sum
 
     def settle(self) -> int:
-        """Return the fingerprint of what was noted, and begin anew."""
+        """Return the fingerprint of what was noted, and begin again."""
         self._mix()
         total, self._sum = self._sum, 0
         return total

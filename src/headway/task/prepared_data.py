@@ -38,7 +38,7 @@ def install(folder: Path, fill: Callable[[Path], object], *, seal: bool = False)
 
 
 def sync_tree(folder: Path) -> None:
-    """Make a folder durable: its own files one by one; of the many below, the order of the journal will do."""
+    """Make a folder durable: its own files one by one; of the many below, the order of the journal is enough."""
     for file in folder.iterdir():
         if file.is_file():
             sync(file)

@@ -187,7 +187,7 @@ def _lines(run: RunDir) -> list[dict[str, object]]:
 
 
 def collect_left(run: RunDir, folder: Path, since: float) -> None:
-    """Read once more what was read while the run went on, whole; where nobody saw a file open, look below a folder.
+    """Read once more what was read while the run continued, whole; where nobody saw a file open, look below a folder.
 
     Call it once the run is over: it takes the place of what the reader has written.
     """

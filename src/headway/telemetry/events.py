@@ -79,7 +79,7 @@ class EventLog:
     def _guard(self, act: Callable[[], None]) -> None:
         try:
             act()
-        except Exception as err:  # border: telemetry emit; training goes on when the history cannot be written
+        except Exception as err:  # border: telemetry emit; training continues when the history cannot be written
             if not self._is_failing:
                 _log.warning("%s: %s", self.path, err)
             self._is_failing = True

@@ -1,4 +1,4 @@
-"""One page of shared memory a rank: where it is and when it last moved. Reading it needs nothing from the rank."""
+"""One page of shared memory per rank: where it is and when it last moved. Reading it needs nothing from the rank."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Beat:
     loss: float
     lr: float
     rate: float
-    """Samples a second over the last steps, all ranks."""
+    """Samples per second over the last steps, all ranks."""
 
 
 class HeartbeatWriter:

@@ -153,7 +153,7 @@ def _checksum(*parts: Any) -> int:
 
 
 def _store(path: Path, fresh: dict[str, tuple[str, RunRow]], gone: set[str]) -> None:
-    """Write the fresh rows; an index that is broken is made anew, one that is not ours to write is left alone."""
+    """Write the fresh rows; an index that is broken is rebuilt, one that is not ours to write is left alone."""
     if path.is_symlink():  # whoever planted it wants another file written
         return
     try:

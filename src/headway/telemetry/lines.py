@@ -1,4 +1,4 @@
-"""JSON lines that survive a torn end: one object a line, read and mended without trusting the last one."""
+"""JSON lines that survive a torn end: one object a line, read and repaired without trusting the last one."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _decode(line: bytes) -> Any:
 
 
 def read_objects(path: Path, offset: int = 0) -> tuple[list[dict[str, Any]], int]:
-    """Return the objects of all finished lines from an offset on, and the offset to go on from."""
+    """Return the objects of all finished lines from an offset on, and the offset to continue from."""
     data = read_part(path, offset)
     end = data.rfind(b"\n") + 1
     return decode_lines(data[:end]), offset + end
@@ -80,7 +80,7 @@ def read_tail(path: Path, num_bytes: int) -> bytes:
 
 
 def read_log_tail(path: Path, num_bytes: int) -> bytes:
-    """Return the end of a log, which goes on in `NAME.tail` once it is long, from the first whole line in it on."""
+    """Return the end of a log, which continues in `NAME.tail` once it is long, from the first whole line in it on."""
     found = b""
     for name in (f"{path.name}.tail", f"{path.name}.tail.old", path.name):
         if len(found) >= num_bytes:

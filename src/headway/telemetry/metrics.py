@@ -144,7 +144,7 @@ def read_metrics(path: Path) -> Columns:
 
 
 def encode_rows(data: bytes) -> bytes:
-    """Return lines as our writer would have written them; what is no line of metrics is left out."""
+    """Return lines as our writer would have written them; what is not a line of metrics is left out."""
     rows = _take_rows(decode_lines(data))
     lines = []
     for row in rows:
@@ -173,7 +173,7 @@ def tail_metrics(path: Path, num_steps: int = 64) -> Columns:
 
 
 def _chunks(data: bytes, size: int = 16 << 20) -> Iterable[bytes]:
-    """Cut at line ends, so that a file of a million steps never stands in memory as a million dicts."""
+    """Cut at line ends, so that a file of a million steps never is in memory as a million dicts."""
     start = 0
     while start < len(data):
         end = data.find(b"\n", start + size)
@@ -200,7 +200,7 @@ def count_steps(lines: bytes) -> int:
 
 
 def _keep_last_attempt(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Keep the steps the run still stands on.
+    """Keep the steps that still count.
 
     An attempt that begins at step 151 (or a roll-back to it) takes back every earlier line of step 151 and beyond,
     also those it has not come to again: that work is not in the weights.

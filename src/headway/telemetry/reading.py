@@ -1,7 +1,7 @@
 """The one way to read a file of a run: only regular files, bounded, without waiting, without surprise types.
 
 A run directory may come from another machine, another user or a torn disk. A FIFO, a device or a folder where a file
-belongs is no file; what is there in a wrong type counts as absent.
+belongs is not a file; what is there in a wrong type counts as absent.
 """
 
 from __future__ import annotations

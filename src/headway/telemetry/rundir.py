@@ -134,7 +134,7 @@ def _mode() -> int:
 def write_json(path: Path, data: Any) -> None:
     """Replace a file by whole, durable JSON."""
     temp = path.with_name(f".{path.name}.{os.getpid()}")
-    # A name or an argument may be bytes that are no text; they are written as the escape that JSON has for them.
+    # A name or an argument may be bytes that are not text; they are written as the escape that JSON has for them.
     with temp.open("w", encoding="utf-8", errors="backslashreplace") as file:
         json.dump(data, file, ensure_ascii=False, indent=1)
         file.write("\n")

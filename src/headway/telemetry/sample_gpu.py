@@ -91,7 +91,7 @@ class NvmlSource:
         self._listen()
 
     def _listen(self) -> None:
-        """Ask to be told of Xid errors; a driver that does not do so is asked nothing more."""
+        """Ask for reports of Xid errors; a driver that does not do so is asked nothing more."""
         nvml = self._nvml
         events = self._ask(nvml.nvmlEventSetCreate)
         for handle in self._handles.values():

@@ -26,7 +26,7 @@ class _Used:
     rss_bytes: int
     io_bytes: tuple[int, int]
     own_bytes: int
-    """Of `rss_bytes` what no file or shared memory stands behind."""
+    """The part of `rss_bytes` that no file or shared memory backs."""
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 A process of its own, for a driver may hang in the kernel and take with it whoever asked. It reads who the ranks are
 from its standard input, one JSON object per attempt, ends when that is closed or its parent dies, and says on its
-standard output what it finds. Readings are as far apart as they must be for it to use at most 0.4 % of a core.
+standard output what it finds. Readings are as far apart as they must be for it to use at most 0.4% of a core.
 What is wrong is for a `Judge` to say; `headway.diagnosis.live` starts it with one that looks at everything.
 """
 

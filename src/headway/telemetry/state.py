@@ -262,7 +262,7 @@ def _last_printed(steps: Columns) -> float | None:
 
 
 def _pace(steps: Columns, plan: dict[str, Any]) -> tuple[float | None, float | None]:
-    """Return samples a second and seconds a step over the last own steps."""
+    """Return samples per second and seconds per step over the last own steps."""
     times = [own_step_s(steps, i) for i in range(max(0, len(steps["step"]) - _RECENT_STEPS), len(steps["step"]))]
     times = [value for value in times if 0 < value < math.inf]
     if not times:
@@ -280,7 +280,7 @@ def _validations(events: list[Event]) -> tuple[Measure | None, Measure | None]:
 
 
 def held_validations(events: Iterable[Event]) -> list[Event]:
-    """Return the validations of the steps that the run stands on, in their order.
+    """Return the validations of the steps that still count, in their order.
 
     Those of steps it was taken back behind are no longer of its weights, also where it never comes to the step again.
     What a program of the user's own prints is all kept: its steps may begin again with every epoch, and it may tell of

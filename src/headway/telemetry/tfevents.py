@@ -85,7 +85,7 @@ class ScalarFile:
 
 
 def _scalars(event: bytes) -> list[Scalar]:
-    """Return the scalars of an event; what is no event has none."""
+    """Return the scalars of an event; what is not an event has none."""
     t, step, found = 0.0, 0, []
     try:
         for number, value in _fields(event):

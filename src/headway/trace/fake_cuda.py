@@ -1,6 +1,6 @@
 """Torch as a script on a GPU machine finds it, in a process that has neither the GPUs nor the other ranks.
 
-Everything here changes torch for good: the process is thrown away when the trace is done.
+Everything here changes torch permanently: the process is thrown away when the trace is done.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def pretend_cuda(pretence: Pretence, tracker: Tracker, gpu: Mapping[str, Any]) -
             return real.__new__(cls)
 
         def set_state(self, state: Tensor) -> Any:
-            """Go on as before where the state went over the device and is lost."""
+            """Continue as before where the state went over the device and is lost."""
             return self if isinstance(state, FakeTensor) else super().set_state(state)
 
         device = property(returns(torch.device("cuda", 0)))
@@ -266,7 +266,7 @@ def pretend_checkpoints() -> None:
 
 
 def pretend_loader() -> None:
-    """Load in this process: a worker would not know of the disguise."""
+    """Load in this process: a worker would not know of the fake devices."""
     loader = torch.utils.data.DataLoader
     begin = loader.__init__
 

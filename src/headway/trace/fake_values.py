@@ -1,4 +1,4 @@
-"""Values that a trace does not have, guessed so that a script goes on.
+"""Values that a trace does not have, guessed so that a script continues.
 
 Every number is one: a loss of one is finite, one is a legal index and divides. A comparison with a number is made with
 one; nothing is infinite and nothing is not a number. Tensors that still know their values answer with them.

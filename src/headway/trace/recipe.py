@@ -161,7 +161,7 @@ def _evaluate(
     model.eval()
     try:
         with ExitStack() as stack:
-            # The weights stand aside while their average is in place, and are cut as it is.
+            # The weights are set aside while their average is in place, and are cut as it is.
             tracker.phase = "moving-average"
             if ema is not None:
                 stack.enter_context(ema.applied())

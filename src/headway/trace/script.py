@@ -261,7 +261,7 @@ def _place(error: BaseException, script: str) -> str:
 
 
 def run_script(question: Mapping[str, Any], send: Send) -> NoReturn:
-    """Run the script in disguise; answer, whatever comes of it."""
+    """Run the script with fake devices; answer, whatever comes of it."""
     gpu = question["gpu"]
     # Values of small integer tensors survive on the device: lengths and masks decide on sizes.
     fake_tensor.CONSTANT_NUMEL_LIMIT = KNOWN

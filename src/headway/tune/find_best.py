@@ -40,7 +40,7 @@ class Watcher(Protocol):
         ...
 
     def tick(self) -> None:
-        """About ten times a second."""
+        """About ten times per second."""
         ...
 
     def end(self, probe: Probe) -> None:
@@ -70,7 +70,7 @@ class Question:
         )
 
     def start(self) -> Settings:
-        """Return the point at which the plan stands."""
+        """Return the point at which the plan is."""
         return settings_of(self.plan, self.loaded.config, self._own())
 
     def _own(self) -> Mapping[str, Sequence[Value]]:
@@ -124,7 +124,7 @@ def tune(
 
 
 def probe_plan(question: Question, *, start_nursery: Callable[[], Nursery], watcher: Watcher) -> list[Probe]:
-    """Time the plan itself and a second micro-batch, so that the next forecast stands on measured steps."""
+    """Time the plan itself and a second micro-batch, so that the next forecast is based on measured steps."""
     start = question.start()
     sizes = [int(size) for size in question.space().values["micro_batch"]]
     below = [size for size in sizes if size < start.micro_batch]

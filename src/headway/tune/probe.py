@@ -38,7 +38,7 @@ class Effort:
     """Rounds; a round is a step of one micro-batch and, where the plan adds up several, one of two."""
     seconds: float = 2.0
     limit_s: float = 180.0
-    """A probe that takes longer is ended: compiling for ever, or far too slow."""
+    """A probe that takes longer is ended: compiling forever, or far too slow."""
 
     def to_json(self) -> dict[str, Any]:
         """Return what the ranks are told."""
@@ -58,7 +58,7 @@ class Prober:
     limit_bytes: int | None = None
     """Memory one rank of a CPU probe may take; none: its share of what is free."""
     tick: Callable[[], None] = lambda: None
-    """Called about ten times a second."""
+    """Called about ten times per second."""
     _nursery: Nursery | None = None
 
     def close(self) -> None:

@@ -18,7 +18,7 @@ class RateAdvice:
     factor: float
     """Of the config's own rate, where the loss falls fastest."""
     breaks_at: float | None
-    """Factor from which the loss rises for good; none: it never did."""
+    """Factor from which the loss rises permanently; none: it never did."""
 
 
 def advise_rate(curve: Sequence[tuple[float, float]]) -> RateAdvice | None:

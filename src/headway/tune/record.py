@@ -75,7 +75,7 @@ def write_value(value: Value) -> str:
 
 
 def settings_of(plan: Plan, config: RunConfig, own: Iterable[str] = ()) -> Settings:
-    """Return the point at which a plan stands.
+    """Return the point at which a plan is.
 
     Args:
         own: keys of the recipe's own section that are searched.
@@ -190,7 +190,7 @@ class Tuned:
         return self.best.samples_s / self.start.samples_s if self.start.is_ok else None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the result as it stands in tune.json."""
+        """Return the result as it is in tune.json."""
         return {
             "schema": "tune/1",
             "start": self.start.to_json(),

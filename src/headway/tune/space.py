@@ -19,7 +19,7 @@ _BF16_UNITS = ("amx_bf16", "avx512_bf16", "bf16")
 """Flags of CPUs that multiply bf16 themselves; elsewhere it is emulated and slower."""
 _MOST_WORKERS = 8
 _TORCH_ONLY = ("precision", "activation_checkpoint", "compile", "workers", "prefetch")
-"""What MindSpore's engine does not read; a recipe names what stands in their place."""
+"""What MindSpore's engine does not read; a recipe names what is in their place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,7 +50,7 @@ class Lines:
     """Lines that say where an attempt continues (`MetricsWriter.go_back`), and tell of no step."""
 
     def texts(self, key: str) -> NDArray[np.bytes_]:
-        """Return the values of a column as they stand in the file."""
+        """Return the values of a column as they are in the file."""
         start, end = self.starts[:, _KEYS.index(key)], self.ends[:, _KEYS.index(key)]
         width = max(1, int((end - start).max(initial=0)))
         at = np.arange(width)
@@ -59,7 +59,7 @@ class Lines:
         return np.ascontiguousarray(found).view(f"S{width}").ravel()
 
     def floats(self, key: str) -> Floats:
-        """Return the values of a column; what is no number is NaN."""
+        """Return the values of a column; what is not a number is NaN."""
         column = _KEYS.index(key)
         found = read_decimals(self.data, self.starts[:, column], self.ends[:, column])
         if found is not None:
@@ -128,7 +128,7 @@ def read_lines(path: Path) -> Iterator[Lines]:
 
 
 def open_new(path: Path) -> IO[bytes]:
-    """Open a file to be written anew; a link or anything but a file in its place is not followed, but refused."""
+    """Open a file to be written from its start; a link or anything but a file in its place is refused, not followed."""
     fd = open_beneath(path, os.O_RDWR)
     os.ftruncate(fd, 0)
     return open(fd, "w+b")
@@ -167,7 +167,7 @@ def _number(text: bytes) -> float:
 
 
 def kept_rows(attempt: Whole, step: Whole, is_mark: Keep) -> Keep:
-    """Say which lines the run still stands on, as `telemetry.read_metrics` does: a later attempt takes steps back."""
+    """Say which lines still count, as `telemetry.read_metrics` does: a later attempt takes steps back."""
     kept = np.zeros(len(step), dtype=np.bool_)
     if not len(step):
         return kept
@@ -292,7 +292,7 @@ def _choose(lines: Lines, stretch: int, chance: np.random.Generator) -> Floats:
     is_number, is_known = np.isfinite(loss), np.isfinite(took)
     looks = [np.where(is_number, loss, np.inf), np.where(is_number, -loss, np.inf), np.where(is_known, -took, np.inf)]
     if not is_number.all():
-        looks.append(np.where(is_number, 0.0, -1.0))  # a loss that is no number stays a gap in its curve
+        looks.append(np.where(is_number, 0.0, -1.0))  # a loss that is not a number stays a gap in its curve
     for values in looks:
         weight[_lowest(values, bounds, stretch)] = 0.0
     weight[[0, num - 1]] = 0.0

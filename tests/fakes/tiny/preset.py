@@ -31,7 +31,7 @@ class TinySection(Section):
     fail_rank: int = 1
     """Rank that raises."""
     hang_step: int = 0
-    """Loss at which rank `fail_rank` sleeps for good, once."""
+    """Loss at which rank `fail_rank` sleeps forever, once."""
     die_in: str = ""
     """`validation` or `trial`: rank `fail_rank` is killed in the first one of this kind, once."""
     oom_above: int = 0

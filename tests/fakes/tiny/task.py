@@ -20,7 +20,7 @@ def dist_rank():
 
 
 def hang_once():
-    """Sleep for good, unless another attempt has."""
+    """Sleep forever, unless another attempt has."""
     mark = Path("hung")
     if not mark.exists():
         mark.touch()

@@ -126,7 +126,7 @@ def test_prometheus_reads_dcgms_names_with_types_and_help(empty):
 
 
 def read_exposition(text):
-    """Read the text as Prometheus does: HELP and TYPE once and before the samples, which stand together."""
+    """Read the text as Prometheus does: HELP and TYPE once and before the samples, which are together."""
     found, kind, told = {}, None, set()
     assert text.endswith("\n")
     for line in text.splitlines():

@@ -1,4 +1,4 @@
-"""Checkpoints made to harm: their hashes are right, so only the strict reading stands in the way."""
+"""Checkpoints made to harm: their hashes are right, so only the strict reading is in the way."""
 
 from __future__ import annotations
 

@@ -263,7 +263,7 @@ def test_the_host_buffer_is_used_again(tmp_path):
 
 
 def test_the_memory_of_the_first_save_is_ready_before_it(tmp_path):
-    """Issue 19.0: the first save stood still several times as long as the others."""
+    """Issue 19.0: the first save took several times as long as the others."""
     state = make_state()
     (saver,) = make_savers(tmp_path, 1)
     saver.prepare(split_replicated(state, 0, 1))

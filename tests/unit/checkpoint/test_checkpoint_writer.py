@@ -52,7 +52,7 @@ def test_an_error_at_any_call_never_costs_a_committed_checkpoint(tmp_path, for_g
         save_step([writer], 20)
         found = find_resumable(root)
         committed = "checkpoint_committed" in kinds(events)
-        # A whole one that could neither be made durable nor removed may stand; it was not called committed.
+        # A whole one that could neither be made durable nor removed may remain; it was not called committed.
         may_be = {20} if committed else {10, 20} if for_good else {10}
         assert found.manifest.step in may_be and not found.skipped, (number, events)
         assert committed == (writer.last_committed == 20)

@@ -1,4 +1,4 @@
-"""What each format means, and where its keys and values stand."""
+"""What each format means, and where its keys and values are."""
 
 from __future__ import annotations
 

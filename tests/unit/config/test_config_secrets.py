@@ -1,4 +1,4 @@
-"""Secrets are refused wherever they stand, and no message holds one."""
+"""Secrets are refused wherever they are, and no message holds one."""
 
 from __future__ import annotations
 

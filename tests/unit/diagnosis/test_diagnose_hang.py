@@ -1,4 +1,4 @@
-"""Which of the ranks that stand still is the odd one."""
+"""Which of the ranks that hang is the odd one."""
 
 from __future__ import annotations
 

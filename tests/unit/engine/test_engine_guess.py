@@ -1,4 +1,4 @@
-"""Values that a trace does not have are guessed so that a script goes on."""
+"""Values that a trace does not have are guessed so that a script continues."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headway.trace.storages import Tracker
 
 @pytest.fixture
 def pretence(monkeypatch):
-    # Both are changed for good in a trace's own process; here they are put back.
+    # Both are changed permanently in a trace's own process; here they are put back.
     monkeypatch.setattr(fake_tensor, "CONSTANT_NUMEL_LIMIT", KNOWN)
     monkeypatch.setattr(FakeTensor, "device", FakeTensor.__dict__["device"])
     fake = FakeTensorMode(allow_non_fake_inputs=True)

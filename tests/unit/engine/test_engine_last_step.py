@@ -1,4 +1,4 @@
-"""A rank that ends without a word goes on from the step it kept in memory, bit for bit."""
+"""A rank that ends without a word continues from the step it kept in memory, bit for bit."""
 
 from __future__ import annotations
 

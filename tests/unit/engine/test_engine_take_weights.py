@@ -37,7 +37,7 @@ def test_a_folder_of_export_fills_weights_statistics_and_average(tmp_path):
 def test_without_an_average_in_the_file_it_begins_at_the_weights(tmp_path):
     run = make_run(tmp_path / "a", *WORDS, "ema.decay=0.9")
     new = {name: value + 1 for name, value in run.model.state_dict().items()}
-    torch.save(new, tmp_path / "model.pt")  # tied weights stand under both names
+    torch.save(new, tmp_path / "model.pt")  # tied weights are under both names
     fill(run, read_weights(tmp_path / "model.pt"))
     assert is_same(weights_of(run), new)
     assert all(torch.equal(value, new[name]) for name, value in run.ema.state().items())

@@ -1,4 +1,4 @@
-"""Ranks of our own engine that stand still: which silence is a hang, and which only looks like one."""
+"""Ranks of our own engine that hang: which silence is a hang, and which only looks like one."""
 
 from __future__ import annotations
 

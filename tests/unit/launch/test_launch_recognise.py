@@ -1,4 +1,4 @@
-"""Progress in what trainers print: how lines follow each other, and what is no progress of training."""
+"""Progress in what trainers print: how lines follow each other, and what is not progress of training."""
 
 from __future__ import annotations
 

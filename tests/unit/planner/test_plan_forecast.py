@@ -234,7 +234,7 @@ def test_the_traced_sizes_bracket_the_plan():
 
 
 def test_a_kept_trace_holds_for_the_code_it_was_made_of_only(tmp_path, monkeypatch):
-    # Issue 21, item 5: a recipe may import code from beside its folder, which is no part of the key.
+    # Issue 21, item 5: a recipe may import code from beside its folder, which is not a part of the key.
     monkeypatch.setenv("HOME", str(tmp_path))
     code = tmp_path / "beside.py"
     code.write_text("width = 16\n")

@@ -67,7 +67,7 @@ def test_an_element_sees_its_own_image_only_when_fixed():
         model = _small(is_fixed=is_fixed)
         with torch.no_grad():
             one, other = model(visual, layout, times, mask), model(visual.flip(1), layout, times, mask)
-        # The original cannot tell which image belongs to which element, so dealing them out anew changes nothing.
+        # The original cannot tell which image belongs to which element, so dealing them out again changes nothing.
         assert torch.allclose(one, other, atol=1e-5) != is_fixed
 
 

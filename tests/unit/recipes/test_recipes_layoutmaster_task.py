@@ -94,7 +94,7 @@ def test_the_answer_is_in_no_input_of_a_sampled_layout(posters):
         made = task.sample(model, batch, noise, 3)
         blind = {**batch, "target": torch.full_like(batch["target"], 7.0), "start": torch.zeros_like(batch["start"])}
         assert torch.equal(task.sample(model, blind, noise, 3), made)
-        # Padded slots are no way in either.
+        # Padded slots are not a way in, either.
         louder = torch.where(batch["mask"][..., None], noise, noise + 9)
         torch.testing.assert_close(task.sample(model, batch, louder, 3), made)
 

@@ -95,7 +95,7 @@ def test_an_episode_stops_when_it_is_solved_and_the_others_go_on():
     episodes = [Episode(task=0, seed=1), Episode(task=1, seed=2)]
 
     def act(moments, tasks, seeds):
-        # Straight at the first scene's drawer; the other episode stands still.
+        # Straight at the first scene's drawer; the other episode does not move.
         scene = TableWorld(0, 1).scene
         chunks = np.zeros((len(moments), 8, 7))
         for row, (task, seen) in enumerate(zip(tasks, moments, strict=True)):

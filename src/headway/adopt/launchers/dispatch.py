@@ -128,7 +128,7 @@ def is_launcher(name: str) -> bool:
 
 
 def _read_srun(command: Command, first: str) -> Launch | None:
-    """Read a program behind srun; a tool is no launch, and a program that only starts a launcher is a wrapper."""
+    """Read a program behind srun; a tool is not a launch, and a program that only starts a launcher is a wrapper."""
     if first in TOOLS or (first == "ray" and len(command.words) > 1 and command.words[1].text in ("start", "stop")):
         return None
     for place, word in enumerate(command.words[1:], start=1):

@@ -18,7 +18,7 @@ _COUNT = re.compile(r"\d+|\$\{?\w+\}?|[<{\[].*[>}\]]")
 
 
 def read_dist(command: Command) -> Launch | None:
-    """Read `dist_train.sh` and its words; None where they stand in another project's order."""
+    """Read `dist_train.sh` and its words; None where they are in another project's order."""
     script, words = command.words[0].text, command.words[1:]
     is_test = script.endswith("dist_test.sh")
     count_at = 2 if is_test else 1

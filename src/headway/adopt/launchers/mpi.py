@@ -105,7 +105,7 @@ def _split_env(words: Sequence[Said]) -> tuple[Said, ...]:
 
 
 def _join_hosts(words: Sequence[Said]) -> tuple[Said, ...]:
-    """Mend `-H a:8, b:8`: the blank behind the comma is a slip."""
+    """Repair `-H a:8, b:8`: the blank behind the comma is a slip."""
     joined: list[Said] = []
     is_list = False
     for word in words:
@@ -137,7 +137,7 @@ def _read(command: Command, launcher: str, found: Options) -> Launch:
 
 
 def _strip(command: Command) -> tuple[tuple[Said, ...], tuple[str, ...]]:
-    """Take off what stands between the launcher and the program; `bash -c` is read one level deep."""
+    """Take off what is between the launcher and the program; `bash -c` is read one level deep."""
     found = unwrap(command)
     if found.text is None:
         return found.command.words, found.command.wrappers

@@ -132,7 +132,7 @@ def make_ray(command: Command, found: Options) -> Launch:
 def read_by_variables(
     command: Command, launcher: str, name: str, *, address: str = "MASTER_ADDR", port: str = "MASTER_PORT"
 ) -> Launch:
-    """Read llamafactory, swift and xtuner, whose layout stands in variables; `name` is `llamafactory-cli train`."""
+    """Read llamafactory, swift and xtuner, whose layout is in variables; `name` is `llamafactory-cli train`."""
     env = command.env
     num_nodes = nodes(env.get("NNODES"))
     low, high = number(env.get("MIN_NNODES")), number(env.get("MAX_NNODES"))
@@ -155,7 +155,7 @@ def read_by_variables(
 
 
 def read_srun(command: Command) -> Launch:
-    """Read a program whose ranks srun makes; what srun does not say stands in the header."""
+    """Read a program whose ranks srun makes; what srun does not say is in the header."""
     assert command.srun is not None, "only what stands behind an srun comes here"
     found = command.srun
 

@@ -50,7 +50,7 @@ def make(command: Command, launcher: str, **facts: Any) -> Launch:
 
 
 def visible_devices(value: Said | None) -> tuple[int | str, ...] | None:
-    """Return a list of devices; an empty value is no device, an open one is not known."""
+    """Return a list of devices; an empty value is not a device, an open one is not known."""
     if value is None or not value.is_known or is_placeholder(value.text.strip() or "x"):
         return None
     parts = [part.strip() for part in value.text.split(",") if part.strip()]
@@ -94,7 +94,7 @@ def endpoint(value: Said | None) -> tuple[str | None, int | None]:
 def entry_of(
     rest: Sequence[Said], *, is_module: bool = False, is_command: bool = False, skips_dashes: bool = False
 ) -> tuple[Entry | None, tuple[str, ...]]:
-    """Return what stands behind the flags: the entry and its arguments.
+    """Return what follows the flags: the entry and its arguments.
 
     `skips_dashes`: the first `--` before or right after the entry is the launcher's, not the script's.
     """

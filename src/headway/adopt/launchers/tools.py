@@ -1,4 +1,4 @@
-"""Commands that never train: they are no launch, alone or behind srun and mpirun."""
+"""Commands that never train: they are not launches, alone or behind srun and mpirun."""
 
 _NAMES = """
     apt apt-get awk aws brew cat chmod chown conda cp curl date dcgmi df docker du echo env export find free git grep

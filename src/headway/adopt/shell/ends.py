@@ -14,7 +14,7 @@ class Ahead:
         self.looking = _LOOKING
 
     def closing_quote(self, at: int) -> int:
-        """Return where a double quote ends, or -1; what stands in `$(…)` may hold quotes of its own."""
+        """Return where a double quote ends, or -1; what is in `$(…)` may hold quotes of its own."""
         began, text = at, self.text
         while at < len(text) and self.looking > 0:
             char = text[at]

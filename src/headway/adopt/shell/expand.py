@@ -192,7 +192,7 @@ def _spread(text: str) -> list[str] | None:
 def _fields(word: Word, variables: Variables) -> list[Value]:
     fields: list[list[Atom]] = []
     current: list[Atom] | None = None
-    # `"${A[@]}"` of an empty array is no word at all, where `""` is an empty one.
+    # `"${A[@]}"` of an empty array is not a word at all, where `""` is an empty one.
     has_list = any(_as_list(piece, variables) is not None for piece in word.pieces)
     for piece in word.pieces:
         listed = _as_list(piece, variables)
@@ -275,7 +275,7 @@ def _heredoc(piece: Piece, variables: Variables) -> Value | None:
 
 
 def expand_body(text: str, variables: Variables, *, is_literal: bool = False) -> Value:
-    """Return the text of a heredoc; a quoted mark keeps it as it stands."""
+    """Return the text of a heredoc; a quoted mark keeps it as it is."""
     if is_literal:
         return (Atom(text),)
     escaped = re.sub(r'(?<!\\)"', r'\\"', text)
@@ -384,7 +384,7 @@ def _default(piece: Piece, value: Value | None, variables: Variables, depth: int
 
 
 def _operand(text: str, variables: Variables, depth: int) -> Value:
-    """Return what stands behind `:-`: a text in which variables may stand again."""
+    """Return what follows `:-`: a text in which variables may be again."""
     tokens = read_words(text).tokens
     atoms: list[Atom] = []
     for place, token in enumerate(tokens):

@@ -31,7 +31,7 @@ from headway.adopt.wrappers import header_of, read_kept, unwrap
 _ELEMENT = re.compile(r"[A-Za-z_]\w*\[[^\]]*\]\+?=")
 _MAX_COMMANDS = 2_000
 _MAX_CHARACTERS = 192 * 1024
-"""Text that is read in all, with what stands in `eval` and `bash -c` counted again."""
+"""Text that is read in all, with what is in `eval` and `bash -c` counted again."""
 _MAX_ITEMS = 32
 _MAX_CALLS = 8
 
@@ -46,7 +46,7 @@ class Walked:
     settings: list[Setting] = field(default_factory=list)
     slips: list[Slip] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
-    """Variables that stand in the words of a command or in the value of another variable."""
+    """Variables that are in the words of a command or in the value of another variable."""
     defaulted: set[str] = field(default_factory=set)
     """Variables that the text has a default for and does not set."""
 
@@ -195,7 +195,7 @@ class _Walker:
         agree(variables, outcomes)
 
     def _run_condition(self, condition: Sequence[Node], variables: Variables) -> None:
-        """A command may stand in a condition: `if ! torchrun …; then`."""
+        """A command may be in a condition: `if ! torchrun …; then`."""
         tests = ("[", "[[", "test", "command", "which", "true", "false", "grep", "nvidia-smi")
         self.run(
             [
@@ -322,7 +322,7 @@ class _Walker:
         outer, before = self.wrappers, len(self.out.commands)
         inner = variables.copy()
         for name, value in found.command.env.items():
-            if name not in inner.values or said(inner.values[name]) != value:  # `docker run -e` sets it anew
+            if name not in inner.values or said(inner.values[name]) != value:  # `docker run -e` sets it again
                 inner.values[name] = (Atom(value.text, value.names, is_open=bool(value.names)),)
             inner.exported.add(name)
         for name, known in variables_of({**found.command.sbatch, **header_of(found.command.srun)}).items():

@@ -17,7 +17,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _BAD_CONTINUATION = re.compile(r"\\[ \t]+(?:#[^\n]*)?(?=\n|\Z)|\\\Z")
 _PLACEHOLDER = re.compile(r"<[^\W\d][^<>\n;&\"'`$]{0,80}(?<! )>|<[^\W\d]>")
 _PLACEHOLDER_VALUE = re.compile(r"<[^\s<>&;\"'`$()][^<>\n;&\"'`$]{0,80}>")
-"""Behind a `=`, where a redirect hardly ever stands, a placeholder may begin and end with anything."""
+"""Behind a `=`, where a redirect hardly ever is, a placeholder may begin and end with anything."""
 _CHOICE = re.compile(r"\[[^\[\]\s;&|]+(?:\|[^\[\]\s;&|]+)+\]|\{[^{}\s;&|,]+(?:\|[^{}\s;&|,]+)+\}")
 _OPTION_LINE = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n){0,20}[ \t]*--?[A-Za-z]")
 _REDIRECT = re.compile(r"(?:&>>|&>|<<<|<<-|<<|>>|>&|<&|>\||<>|>|<)")
@@ -25,7 +25,7 @@ _CONTROL = re.compile(r"(?:&&|\|\||;;&?|;&|\|&|[|&;()])")
 _DOTS_LINE = re.compile(r"([ \t]+)(?:\.\.\.|…)[ \t]*(?=\n|\Z)")
 """Arguments that were left out; the line before often lacks its backslash."""
 _USAGE_LINE = re.compile(r"\[-[^\n]*\]\n([ \t]+)\S")
-"""A help text goes on behind `[--flag VALUE]` without any backslash."""
+"""A help text continues behind `[--flag VALUE]` without any backslash."""
 _MIXED = re.compile(r"(?:'([^'\"\n]*)\"|\"([^'\"\n$`]*)')(?=\s|\Z)(?![^\n]*['\"])")
 """`NAME='value"`: two halves that do not match, and nothing else on the line to close them."""
 _HEREDOC = re.compile(r"[ \t]*(?:'([^'\n]*)'|\"([^\"\n]*)\"|([^\s;&|<>()]+))")
@@ -95,7 +95,7 @@ class _Lexer:
         self.out.tokens.append(Operator("\n", line))
 
     def _goes_on(self) -> bool:
-        """Whether the next line is `...` or goes on with a help text, deeper than the command it then belongs to."""
+        """Whether the next line is `...` or continues with a help text, deeper than the command it then belongs to."""
         usage = self.text.rfind("[", 0, self.at)
         match = _DOTS_LINE.match(self.text, self.at) or _USAGE_LINE.match(self.text, max(usage, 0))
         if match is None or match.end() < self.at or not self._has_command():
@@ -103,7 +103,7 @@ class _Lexer:
         return len(match[1]) > self.indent
 
     def _open_words(self) -> list[Word]:
-        """Return the words of the command that is still open, last first; none where a redirect stands among them."""
+        """Return the words of the command that is still open, last first; none where a redirect is among them."""
         words: list[Word] = []
         for token in reversed(self.out.tokens[-400:]):
             if isinstance(token, Operator):
@@ -117,7 +117,7 @@ class _Lexer:
         return bool(words) and not (words[-1].plain or "x").startswith("-")
 
     def _only_assigns(self) -> bool:
-        """Whether nothing but `NAME=value` stands before this place, so that the command is still to come."""
+        """Whether nothing but `NAME=value` is before this place, so that the command is still to come."""
         words = self._open_words()
         return bool(words) and all(word.pieces and _ASSIGNMENT.match(word.pieces[0].raw) for word in words)
 
@@ -268,7 +268,7 @@ class _Lexer:
         return plain[-1:] == ["="] or (not plain and isinstance(last, Word) and last.plain == "=")
 
     def _begins_array(self, pieces: list[Piece], plain: list[str]) -> bool:
-        """Whether `(` stands behind `NAME=`; an array holds no arrays."""
+        """Whether `(` follows `NAME=`; an array holds no arrays."""
         is_free = not pieces and not self.is_in_array and self.at >= self.literal_until
         return is_free and _ASSIGNMENT.fullmatch("".join(plain)) is not None
 

@@ -139,7 +139,7 @@ class _Parser:
             nodes.append(node)
 
     def _read_chain(self, nodes: list[Node], depth: int, stop: frozenset[str]) -> None:
-        """Tie what stands behind `&&` or `||` to the test before it."""
+        """Tie what follows `&&` or `||` to the test before it."""
         for _ in range(_MAX_CHAIN):
             if not (nodes and is_test(nodes[-1]) and (self._is_sign("&&") or self._is_sign("||"))):
                 return
@@ -159,7 +159,7 @@ class _Parser:
             nodes[-1] = Chain(nodes[-1], sign, then[0])
 
     def _read_arithmetic_test(self) -> Simple | None:
-        """Take `(( … ))` as one command, so that its `<` and `>` are no redirects."""
+        """Take `(( … ))` as one command, so that its `<` and `>` are not redirects."""
         line = self.tokens[self.at].line
         if not (self.at + 1 < len(self.tokens) and self._is_sign("(")):
             return None

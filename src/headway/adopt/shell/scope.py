@@ -13,7 +13,7 @@ from headway.adopt.shell.tokens import Piece, Word
 _COUNTED = re.compile(r"\s*([A-Za-z_]\w*)\s*(\+ ?\+|- ?-|\+=|-=|=)\s*(.*)", re.DOTALL)
 _MAX_CHOICES = 4
 _BEFORE = ("eval", "exec", "nohup", "time", "timeout", "bash", "sh", "srun", "stdbuf", "nice", "command")
-"""What may stand before a command that is in a variable."""
+"""What may be before a command that is in a variable."""
 
 
 def _told(name: str, variables: Variables) -> tuple[Value, ...]:
@@ -44,7 +44,7 @@ def _are_commands(choices: Sequence[Value]) -> bool:
 
 
 def names_of(word: Word) -> set[str]:
-    """Return the variables that stand in a word as written."""
+    """Return the variables that are in a word as written."""
     names = {piece.name for piece in word.pieces if piece.kind == "variable"}
     return names.union(*(arithmetic.names_in(piece.rest) for piece in word.pieces if piece.kind == "arithmetic"))
 

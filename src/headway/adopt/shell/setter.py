@@ -18,7 +18,7 @@ _SETTERS = frozenset({"export", "setenv", "set", "SET", "unset", "((", "let", *_
 
 
 class Setter:
-    """What a text has set so far, in order, and what stood in `NAME=$( … )`."""
+    """What a text has set so far, in order, and what was in `NAME=$( … )`."""
 
     def __init__(self, settings: list[Setting], slips: list[Slip], used: set[str]) -> None:
         self.settings = settings

@@ -42,19 +42,19 @@ class Stepper:
         self.sink: Callable[[], Any] | None = None
 
     def open_data(self, run: MindRun) -> None:
-        """Begin to load where the run stands."""
+        """Begin to load where the run is."""
         run.open_data()
         self.sink = open_sink(self.gradient, run) if run.task.settings.has_sink else None
 
     def differentiate(self, task: MindTask, loaded: Loaded) -> tuple[float, Grads]:
         """Return the sum of the loss over a micro-batch, and its gradients times the scale."""
         (total, _), grads = self.sink() if self.sink else self.gradient(*tensors_of(task, loaded.batch))
-        # Mutable: a plain tuple counts as a constant, and every step would be compiled anew.
+        # Mutable: a plain tuple counts as a constant, and every step would be compiled again.
         return float(total.asnumpy()) / self.scale, ms.mutable(grads)
 
 
 def train(run: MindRun) -> Literal["done", "stopped"]:
-    """Train from where the run stands to its end, or until all ranks agree to stop; the order is that of policy.py."""
+    """Train from where the run is to its end, or until all ranks agree to stop; the order is that of policy.py."""
     stepper = Stepper(run)
     run.loss.set_train(True)
     stepper.open_data(run)

@@ -50,14 +50,14 @@ def main(job: dict[str, Any]) -> int:
         beat.beat(PHASES.index("ended"))
         reporter.finished(state, run.progress.step)
         run.ranks.leave()
-    except Exception as error:  # border: whatever ends a rank is told to the supervisor, then it ends
+    except Exception as error:  # border: whatever ends a rank is reported to the supervisor, then it ends
         reporter.error(explain(error), run.progress.step if run else 0)
         return 1
     return 0
 
 
 def prepare(job: dict[str, Any], reporter: Reporter, beat: HeartbeatWriter) -> MindRun:
-    """Build everything the loop needs and bring it to where the run stands."""
+    """Build everything the loop needs and bring it to where the run is."""
     place = RunDir(Path(job["run_dir"]))
     stored: dict[str, Any] = require_record(place.job, dict)  # gone or damaged: a word, and no traceback of ours
     plan = Plan.from_json(stored["plan"])

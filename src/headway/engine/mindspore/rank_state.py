@@ -87,7 +87,7 @@ class MindRun:
         return Course(config=self.config, total_steps=self.plan.total_steps, in_epoch=len(self.data))
 
     def continue_plan(self) -> None:
-        """Count the length from where the run stands: its batch may have been another one so far."""
+        """Count the length from where the run is: its batch may have been another one so far."""
         done = Standing(step=self.progress.step, samples=count_taken(self.progress.position, self.progress.skips))
         self.plan = continue_plan(self.plan, done)
         self.schedule = make_schedule(self.config.lr, self.plan)
@@ -99,7 +99,7 @@ class MindRun:
         return micro_batches(Order(len(self.data), self.config.seed), share, position, skips)
 
     def open_data(self) -> None:
-        """Load from where the run stands, a few batches ahead in a thread."""
+        """Load from where the run is, a few batches ahead in a thread."""
         keys = self.keys(self.progress.position, self.progress.skips)
         if self.task.settings.has_sink:
             # The device's queue is fed by MindSpore itself (see sink.py); here it is only told which samples those are.
@@ -210,7 +210,7 @@ def wait_for_save(run: MindRun, deadline_s: float | None = None) -> None:
 
 
 def resume(run: MindRun) -> list[tuple[Path, str]]:
-    """Go back to the newest checkpoint that verifies; return those that did not and why."""
+    """Go back to the newest checkpoint that passes verification; return those that did not and why."""
     found = find_resumable(run.checkpoints) if run.ranks.rank == 0 else None
     if found is not None and found.path is None:
         refuse_lost(found, run.checkpoints, read_events(run.events))

@@ -14,7 +14,7 @@ from headway.engine.mindspore.rank_state import MindRun
 
 
 class _Source:
-    """The run's batches in their order, from where it stands; MindSpore reads the first one twice, to learn shapes."""
+    """The run's batches in their order, from where it is; MindSpore reads the first one twice, to learn shapes."""
 
     def __init__(self, run: MindRun) -> None:
         self._run, self._position, self._skips = run, run.progress.position, list(run.progress.skips)

@@ -42,7 +42,7 @@ def main(job: dict[str, Any]) -> int:
         reporter.event({"kind": "probed", "rank": run.ranks.rank, **found})
         reporter.finished("done", run.progress.step)
         run.ranks.leave()
-    except Exception as error:  # border: whatever ends a rank is told to the supervisor, then it ends
+    except Exception as error:  # border: whatever ends a rank is reported to the supervisor, then it ends
         reporter.error(explain(error), run.progress.step if run else 0)
         return 1
     return 0
@@ -114,7 +114,7 @@ def _timed(run: MindRun, stepper: Stepper, accumulation: int) -> float:
 
 
 def _validate_one(run: MindRun) -> float:
-    """Validate one batch a rank, as a run would."""
+    """Validate one batch per rank, as a run would."""
     run.meter.enter(EVAL)
     began = time.perf_counter()
     size, ranks = run.plan.micro_batch, run.ranks

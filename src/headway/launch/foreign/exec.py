@@ -17,7 +17,7 @@ _NOT_OURS = ("TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_ERROR_FILE", "HEADWAY
 
 
 def main(job: dict[str, Any]) -> NoReturn:
-    """Replace this process; whatever prevents that is raised, and told by the nursery."""
+    """Replace this process; whatever prevents that is raised, and reported by the nursery."""
     argv, cwd, has_macros = _program(job)
     if has_macros:
         argv = [argv[0], *(Template(word).safe_substitute(local_rank=job["local_rank"]) for word in argv[1:])]

@@ -1,4 +1,4 @@
-"""Ranks that stand still: notice it, ask for their stacks, take one picture of all of them."""
+"""Ranks that hang: notice it, ask for their stacks, take one picture of all of them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Mark = tuple[object, ...]
 
 
 class HangWatch:
-    """Looks twice a second; a silence is told once."""
+    """Looks twice a second; a silence is reported once."""
 
     def __init__(self, run: RunDir, job: Job, line: ForeignLine, watch: LineWatch) -> None:
         self._job, self._line, self._watch, self._run = job, line, watch, run
@@ -219,7 +219,7 @@ class HangWatch:
 
 
 class StoppedWatch:
-    """Ranks of our own engine that a signal has stopped: told as soon as those of a foreign line, once each time."""
+    """Ranks of our own engine that a signal has stopped: reported as soon as those of a foreign line, once each."""
 
     def __init__(self, job: Job) -> None:
         self._limit_s = max(job.hang_s - 2 * _LOOK_S - _STACKS_S, _LOOK_S)

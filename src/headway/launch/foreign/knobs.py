@@ -71,7 +71,7 @@ def turn(knobs: Sequence[Knob], argv: Sequence[str], environ: Mapping[str, str])
 
 
 def find_value(knob: Knob, argv: Sequence[str], environ: Mapping[str, str]) -> tuple[int | None, str, int] | None:
-    """Return where a knob's number is: its word (none: a variable), what stands before it in the word, the number.
+    """Return where a knob's number is: its word (none: a variable), what is before it in the word, the number.
 
     The last one counts, as argument parsers have it. `--batch-size 8`, `--batch_size=8`, `batch_size=8` and
     `+trainer.batch_size=8` are all words for it; a dash is an underscore.

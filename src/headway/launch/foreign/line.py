@@ -163,7 +163,7 @@ class LineProgram:
         return self._watch.beats(attempt)
 
     def look(self, attempt: Attempt, beats: list[Beat | None]) -> Hang | None:
-        """Return ranks that stand still; say once who can reach the place where the ranks meet."""
+        """Return ranks that hang; say once who can reach the place where the ranks meet."""
         now = time.monotonic()
         if self._store_unseen and attempt.ranks[0].rank == 0 and now >= self._next_store_look:
             self._next_store_look = now + _STORE_S

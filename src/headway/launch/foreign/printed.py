@@ -50,7 +50,7 @@ _RANKS: Final = {"bar": 2.0, "named": 3.0, "yolo": 3.0, "step": 1.5, "name": 0.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """What one line told; None: it did not say."""
+    """What one line reported; None: it did not say."""
 
     step: int
     """Steps since the beginning, as far as the lines tell."""
@@ -60,7 +60,7 @@ class Progress:
 
 
 class ProgressReader:
-    """Reads one rank's lines in order: a bar counts within an epoch, a loss may stand on a line of its own."""
+    """Reads one rank's lines in order: a bar counts within an epoch, a loss may be on a line of its own."""
 
     def __init__(self) -> None:
         self._counters: dict[str, Counter] = {}
@@ -115,7 +115,7 @@ class ProgressReader:
         return self._leads("fraction", has_loss=True)
 
     def _belongs(self, loss: Loss) -> bool:
-        """Say whether a loss on a line of its own is the training's; it belongs to the step told last."""
+        """Say whether a loss on a line of its own is the training's; it belongs to the step reported last."""
         if loss.is_part or (self._is_evaluating and not loss.says_train):
             return False
         if self._lead is None and "name" in self._counters:
@@ -142,7 +142,7 @@ class ProgressReader:
         return sum(values) if self._sums_losses else values[-1]
 
     def _count(self, text: str, ultra: re.Match[str] | None, *, has_loss: bool, has_rate: bool) -> bool | None:
-        """Follow the step; say whether the line told one. None: it counts nothing; False: something else than steps."""
+        """Follow the step; say whether the line reported one. None: it counts nothing; False: other things."""
         bar = find_bar(text, has_loss=has_loss)
         if bar is not None:
             return self._count_bar(bar, ultra, has_loss=has_loss)

@@ -1,11 +1,11 @@
-"""Counts that begin anew in each epoch are added up; of several counts in one output the most telling one leads."""
+"""Counts that begin again in each epoch are added up; of several counts in one output the most telling one leads."""
 
 from __future__ import annotations
 
 from headway.launch.foreign.printed_lines import Bar, Count
 
 _NEARLY = 0.9
-"""A count that has come this far was finished when it begins anew: the last line of an epoch is often not printed."""
+"""A count that has come this far was finished when it begins again: the last line of an epoch is often not printed."""
 
 
 class Counter:
@@ -25,17 +25,17 @@ class Counter:
         self._before = 0
         self._end: int | None = None
         self._on = 0
-        """Ends of epochs that the count went on over; -1: it begins anew."""
+        """Ends of epochs that the count continued over; -1: it begins again."""
         self._is_whole = False
         """It counts the run, though its lines name epochs."""
 
     @property
     def is_done(self) -> bool:
-        """Whether it stands at its end."""
+        """Whether it is at its end."""
         return self.of is not None and self.last >= _NEARLY * self.of
 
     def take(self, count: Count, epochs: int | None) -> bool:
-        """Go on with a count; say whether it is one of this run's own."""
+        """Continue with a count; say whether it is one of this run's own."""
         if count.of is None:
             return self._take_step(count, epochs)
         self._look_for_reset(count)
@@ -49,7 +49,7 @@ class Counter:
         return True
 
     def take_bar(self, bar: Bar, epoch: int | None, epochs: int | None, first: int | None = None) -> bool:
-        """Go on with a bar's state; False: it is behind, another rank's or a nested one."""
+        """Continue with a bar's state; False: it is behind, another rank's or a nested one."""
         if epoch is None and self.of == bar.of and bar.count < self.last and not self._begins_anew(bar):
             return False
         self.elapsed_s, self._at_s = max(self.elapsed_s, bar.elapsed_s), bar.elapsed_s
@@ -62,17 +62,17 @@ class Counter:
             return True
         self._take_epoch(bar.count, bar.of, epoch, epochs, first)
         if epoch is None and not self._before:
-            self.total = bar.of  # until it begins anew it may be the run's one bar
+            self.total = bar.of  # until it begins again it may be the run's one bar
         return True
 
     def _begins_anew(self, bar: Bar) -> bool:
-        """A smaller count is the next epoch's only if its clock began anew; else it is that of a rank behind."""
+        """A smaller count is the next epoch's only if its clock began again; else it is that of a rank behind."""
         if not self.is_done and (bar.count > 1 or 2 * self.last < bar.of):
             return False
         return 2 * bar.elapsed_s < self._at_s if self._at_s else 2 * bar.count <= bar.of
 
     def _look_for_reset(self, count: Count) -> None:
-        """A count that goes on over the ends of epochs is one of the run."""
+        """A count that continues over the ends of epochs is one of the run."""
         if self._epoch is None or count.epoch == self._epoch:
             return
         if count.n <= self.last:
@@ -82,7 +82,7 @@ class Counter:
             self._is_whole = self._on >= (1 if count.kind == "unsure" else 2)
 
     def _goes_on(self, bar: Bar) -> bool:
-        """In a new epoch the bar did not begin anew: it counts the run."""
+        """In a new epoch the bar did not begin again: it counts the run."""
         return self._epoch is not None and bar.of == self.of and bar.count > self.last > 1
 
     def _counts_epochs(self, bar: Bar, epoch: int) -> bool:

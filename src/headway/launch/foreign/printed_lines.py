@@ -167,7 +167,7 @@ _STEP_ZH: Final = re.compile(r"第 ?(?P<n>\d{1,12}) ?(?:/ ?(?P<total>\d{1,12}) ?
 _NOT_STEP: Final = re.compile(
     r"(?:skipped|nan|per|max|total|warm-?up|number of|accumulation|optimization|save|every)\W?$", re.I
 )
-_SETTING: Final = re.compile(r"(?:\w{1,9}[_ ])?(?:steps|batch)", re.I)  # these stand beside a rate in settings, too
+_SETTING: Final = re.compile(r"(?:\w{1,9}[_ ])?(?:steps|batch)", re.I)  # these are beside a rate in settings, too
 _TOTAL: Final = re.compile(r"(?:total|max)_(?:steps|iters?)['\"]?\s{0,3}[:=]\s{0,3}(\d{1,12})")
 _GLOBAL: Final = re.compile(rf"(?<![A-Za-z/])global[_ ]?step['\"]?[ \t]{{0,3}}[:=]?[ \t]{{0,3}}({_INT})", re.I)
 _SHAPES: Final = (

@@ -16,7 +16,7 @@ _HINT: Final = re.compile(rb"(?i)val|test|eval|dev|\xe9\xaa\x8c\xe8\xaf\x81|\xe6
 _LINE_BYTES: Final = 2000
 _BURST: Final = 20
 _EVERY_S: Final = 1.0
-"""Events wait for the disk: of a program that prints a result with every batch, one a second is kept."""
+"""Events wait for the disk: of a program that prints a result with every batch, one per second is kept."""
 _MOST_LENGTHS: Final = 20
 """A total that still changes after that is not the run's length."""
 
@@ -39,7 +39,7 @@ class Told:
         self.not_finite = None
 
     def line(self, line: bytes, now: Progress | None, last: Progress | None) -> None:
-        """Take a line with what it told of the progress, and what the lines up to it have told."""
+        """Take a line with what it reported of the progress, and what the lines up to it have reported."""
         if now is not None:
             self._see_length(now)
             if self.not_finite is None and now.loss is not None and not math.isfinite(now.loss):

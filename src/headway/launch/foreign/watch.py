@@ -27,7 +27,7 @@ class _Seen:
     budget: int = _LINES_A_TICK
     progress: Progress | None = None
     told_ns: int = 0
-    """When the last step was told, on the monotonic clock."""
+    """When the last step was reported, on the monotonic clock."""
     written: int = 0
     metrics: MetricsWriter | None = None
     last_t: float = 0.0
@@ -101,7 +101,7 @@ class LineWatch:
             os.close(fd)
 
     def progress(self, rank: int) -> Progress | None:
-        """Return the last progress a rank told."""
+        """Return the last progress a rank reported."""
         return self._seen[rank].progress if rank in self._seen else None
 
     def close(self) -> None:

@@ -21,7 +21,7 @@ _MOST_PICKLE_BYTES: Final = 8 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flight:
-    """Where one rank stands in its one process group."""
+    """Where one rank is in its one process group."""
 
     enqueued: int
     """Collectives begun, by Python or by C++."""

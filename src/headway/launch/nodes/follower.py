@@ -44,7 +44,7 @@ class Farewell:
     """How it ended for this node."""
 
     exit_code: int | None
-    """None: the link is lost, and nobody has said how the run goes on."""
+    """None: the link is lost, and nobody has said how the run continues."""
     why: str = ""
     """Message code of the reason."""
     facts: Mapping[str, object] | None = None

@@ -37,7 +37,7 @@ _FULL_BYTES: Final = 8 << 20
 
 
 class LinkError(Exception):
-    """The other end does not know the secret of the run, or is no supervisor."""
+    """The other end does not know the secret of the run, or is not a supervisor."""
 
 
 @dataclass(frozen=True, slots=True)

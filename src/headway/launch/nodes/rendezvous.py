@@ -80,7 +80,7 @@ def open_listener(address: str, port: int = 0, *, is_public: bool = False) -> so
     """Listen on one interface of this node.
 
     Raises:
-        UsageError: the address is no interface of this node, or one that the whole internet may reach.
+        UsageError: the address is not an interface of this node, or one that the whole internet may reach.
     """
     host = resolve(address)
     number = ipaddress.ip_address(host)

@@ -27,7 +27,7 @@ def parse_npu(text: str) -> Facts | None:
     for line in text[start.start() :].partition("NVIDIA-SMI")[0].splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if line.strip().startswith("|") else []
         if not cells and first is not None and line.strip().startswith("+"):
-            npus.append(_npu(first, ["", "", ""], has_hbm))  # a short table has one row a device
+            npus.append(_npu(first, ["", "", ""], has_hbm))  # a short table has one row per device
             first = None
         if len(cells) == 3 and _IDS.fullmatch(cells[0]):
             if _BUS.search(cells[1]) and first is not None:

@@ -12,7 +12,7 @@ _GPU = re.compile(r"^GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-
 _LINE = re.compile(r"^(\s*)(\S.*?)\s*(?:\s:\s?(.*))?$")
 _ECC = re.compile(r"^\s*(?:ECC Errors|Retired Pages|Remapped Rows|Clocks (?:Event|Throttle) Reasons)\b", re.M)
 Entry = tuple[tuple[str, ...], str | None]
-"""Where a line stands, from the outermost section to its own key, and its value."""
+"""Where a line is, from the outermost section to its own key, and its value."""
 
 
 def parse_q(text: str) -> Facts | None:

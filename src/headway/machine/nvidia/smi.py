@@ -68,7 +68,7 @@ def _run(program: str, *args: str) -> str:
 
 
 def parse_smi(gpu_text: str, app_text: str = "") -> GpuReading:
-    """Read the CSV of --query-gpu and --query-compute-apps; columns are found by name, so any order will do."""
+    """Read the CSV of --query-gpu and --query-compute-apps; columns are found by name, so any order is accepted."""
     facts = parse_query(f"{gpu_text}\n{app_text}") or {}
     gpus = [replace(gpu, processes=tuple(_describe(one) for one in gpu.processes)) for gpu in gpus_from(facts)]
     for _ in _LOST.findall(gpu_text):

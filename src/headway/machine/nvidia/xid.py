@@ -48,7 +48,7 @@ def parse_xids(text: str) -> Facts | None:
 
 
 _NAME = r"\((\([^()\n]*\)|[^()\n]*)\)"
-"""A process that changes its name while it starts stands in brackets of its own."""
+"""A process that changes its name while it starts is in brackets of its own."""
 _KILLED = re.compile(rf"Kill(?:ed|ing) process (\d{{1,9}})(?:, UID \d+,)?[ ,]+{_NAME}([^\n]*)", re.I)
 _CHOSEN = re.compile(rf"Kill process (\d{{1,9}}) {_NAME}([^\n]*)", re.I)
 

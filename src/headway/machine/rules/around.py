@@ -1,4 +1,4 @@
-"""What stands around the devices: disks and quotas, containers, the fast network, nodes. Silent on what is not told."""
+"""What is around the devices: disks and quotas, containers, the fast network, nodes. Silent on what is not reported."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def _group(gpus: Sequence[Gpu], level: Level, code: str, say: Say) -> Iterator[F
 
 
 def _list(gpus: Sequence[Gpu]) -> str:
-    # Without blanks: the same text stands behind `nvidia-smi -i`.
+    # Without blanks: the same text follows `nvidia-smi -i`.
     return ",".join(str(gpu.index) for gpu in gpus)
 
 
@@ -140,7 +140,7 @@ def _no_bf16(gpu: Gpu) -> dict[str, str] | None:
 
 
 def capability_of(gpu: Gpu) -> tuple[int, int] | None:
-    """Return the compute capability the driver told, or the one its name stands for."""
+    """Return the compute capability the driver reported, or the one its name stands for."""
     if gpu.capability is not None:
         return gpu.capability
     model = find_model(gpu.name, gpu.total_bytes / (1 << 30) if gpu.total_bytes else None)

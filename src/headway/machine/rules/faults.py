@@ -28,7 +28,7 @@ _MAYBE_NO_GPU = (
     "machine/gpu-inforom",
     "machine/docker-no-nvidia",
 )
-"""Nothing says that there is a GPU at all, or the GPU works all the same."""
+"""Nothing says that there is a GPU at all, or the GPU works anyway."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

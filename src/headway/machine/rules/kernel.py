@@ -17,7 +17,7 @@ _XIDS: dict[str, tuple[Level, tuple[int, ...]]] = {
     "machine/xid-link": ("warn", (74, 121, 144, 145, 146, 147, 148, 149, 150)),
     "machine/xid-program": ("note", (6, 8, 13, 31, 32, 43, 45, 68, 69)),
 }
-"""What a code of the driver asks for. Codes of a faulty program are no fault of the machine."""
+"""What a code of the driver asks for. Codes of a faulty program are not the fault of the machine."""
 
 
 def judge_xids(facts: Mapping[str, Any]) -> Iterator[Finding]:

@@ -24,7 +24,7 @@ _PYTHONS = (((3, 14), (2, 9)), ((3, 13), (2, 5)), ((3, 12), (2, 2)), ((3, 11), (
 _NEWEST_GPUS = (10, 0)
 _NEWEST_GPUS_CUDA = (12, 8)
 _SHOWS_CUDA = 410
-"""First driver whose tables say which CUDA it serves."""
+"""First driver whose tables say which CUDA it supports."""
 _P2P_DRIVER = (550, 40)
 """Older drivers claim P2P between RTX 40 boards and deliver wrong data or hang."""
 

@@ -21,7 +21,7 @@ _SHARE = re.compile(r"\d{1,3}%|-")
 
 
 def parse_df(text: str) -> Facts | None:
-    """Return the file systems, or None when there is no such table; a later table (`df -i`) stands under `more`."""
+    """Return the file systems, or None when there is no such table; a later table (`df -i`) is under `more`."""
     heads = list(_DF_HEAD.finditer(text)) or list(_DF_ANY.finditer(text))[:1]
     tables = []
     for place, head in enumerate(heads):
@@ -121,7 +121,7 @@ def parse_quota(text: str) -> Facts | None:
 
 
 def _quota_row(words: list[str]) -> Facts | None:
-    """Return used, soft and hard limit of bytes, then of files; what stands between them (time of grace) is no size."""
+    """Return used, soft and hard limit of bytes, then of files; what is between them (time of grace) is not a size."""
     middle = words.index("|") if "|" in words else len(words)  # GPFS counts what is in doubt as well
     halves = [
         [found for word in half if (found := _QUOTA_SIZE.fullmatch(word))] for half in (words[:middle], words[middle:])

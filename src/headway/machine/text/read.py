@@ -76,7 +76,7 @@ def read_dump(text: str) -> Dump:
         parts = {"npu_smi": parts["topology"], **parts}
     if "nvlink" in parts:
         parts.pop("nvidia_smi_list", None)
-    # A lost GPU stands in its own row of the table.
+    # A lost GPU is in its own row of the table.
     if parts.get("nvidia_smi", {}).get("gpus") and parts.get("nvidia_smi_error", {}).get("error_class") == "gpu_lost":
         parts.pop("nvidia_smi_error")
     # A log of the driver speaks of lost GPUs in words that also stand for a failed nvidia-smi.

@@ -41,13 +41,13 @@ def text_or_none(value: str | None) -> str | None:
 
 
 def whole(value: str | None) -> int | str | None:
-    """Return a whole number; what is no number (`ERR!`) stays as printed."""
+    """Return a whole number; what is not a number (`ERR!`) stays as printed."""
     found = number(value)
     return int(found) if isinstance(found, float) else found
 
 
 def number(value: str | None) -> float | str | None:
-    """Return the number in front of a unit; what is no number (`ERR!`) stays as printed."""
+    """Return the number in front of a unit; what is not a number (`ERR!`) stays as printed."""
     word = text_or_none(value)
     if word is None:
         return None

@@ -1,8 +1,8 @@
 """Episodes on disk, in the two formats there are: folders of PNGs, and LIBERO's HDF5 files.
 
-    <data_dir>/<split>/episode_000000/images/workspace_000000.png      one a frame
-                                     /images/wrist_000000.png          one a frame, when the camera is used
-                                     /actions.parquet  or actions.csv  first 7 columns, one row a frame
+    <data_dir>/<split>/episode_000000/images/workspace_000000.png      one per frame
+                                     /images/wrist_000000.png          one per frame, when the camera is used
+                                     /actions.parquet  or actions.csv  first 7 columns, one row per frame
                                      /language_task.txt  or metadata.json {"language_task": …}
     <data_dir>/**/*.hdf5             data/demo_0/actions, data/demo_0/obs/{agentview_rgb, eye_in_hand_rgb}
 

@@ -1,6 +1,6 @@
 """What frozen encoders say, kept on disk: they run once over the data, not once a step.
 
-    <cache_dir>/features/<key>/{tokens,points,pose}.npy      a row a frame, training frames first
+    <cache_dir>/features/<key>/{tokens,points,pose}.npy      a row per frame, training frames first
 
 The key is a hash of the data's content, the encoder's weights, the precision and what the pictures are made to: any
 other data or weights have another folder. All ranks fill the rows together, chunk by chunk; a chunk is marked when it

@@ -1,7 +1,7 @@
 """The visual geometry transformer (VGGT): images of one scene in, geometry out.
 
 Parameter names and shapes are those of the published weights, so `facebook/VGGT-1B` loads as it is; a small size
-with weights drawn from a seed stands in where it is not on the disk. Pure: freezing and caching are laid over it.
+with weights drawn from a seed is used where it is not on the disk. Pure: freezing and caching are laid over it.
 """
 
 # B scenes, S views, P tokens of a view, C width, H heads, D head width, N tokens attended together
@@ -133,7 +133,7 @@ def rotate(x_BHND: Tensor, cos_ND: Tensor, sin_ND: Tensor) -> Tensor:
 
 
 def rotary_tables(side: int, head_dim: int, *, special: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return cosines and sines for the special tokens (which stand at 0, 0) and a grid of patches from 1, 1 on."""
+    """Return cosines and sines for the special tokens (which are at 0, 0) and a grid of patches from 1, 1 on."""
     places = torch.arange(1, side + 1, device=device, dtype=torch.float32)
     places_P2 = F.pad(torch.cartesian_prod(places, places), (0, 0, special, 0))
     quarter = torch.arange(0, head_dim // 2, 2, device=device, dtype=torch.float32) / (head_dim // 2)

@@ -68,7 +68,7 @@ def write_arrays(section: LayoutMasterSection, folders: list[Path], out: Path, *
 
 
 def stack_layouts(posters: list[Poster], section: LayoutMasterSection) -> dict[str, NDArray[np.generic]]:
-    """Return targets, starts, masks and the place of each poster's first image, one row a poster."""
+    """Return targets, starts, masks and the place of each poster's first image, one row per poster."""
     layouts = [target_layout(poster, section.max_elements) for poster in posters]
     counts = np.array([len(poster.elements) for poster in posters], np.int64)
     backdrop = np.zeros((len(posters), section.max_elements), np.uint8)

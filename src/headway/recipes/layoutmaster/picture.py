@@ -22,7 +22,7 @@ _PAPER, _NO_IMAGE, _OUTLINE = (255, 255, 255, 255), (200, 200, 200, 255), (255, 
 
 
 def open_png(file: Path) -> Image.Image:
-    """Return an element's image with its alpha, or refuse what is no PNG or far too large."""
+    """Return an element's image with its alpha, or refuse what is not a PNG or far too large."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)

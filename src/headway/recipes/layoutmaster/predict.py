@@ -39,7 +39,7 @@ class _Work:
     start: Floats
     target: Floats
     slots: NDArray[np.int64]
-    """Which element each slot holds: by chance, because the elements stand in the order of the answer."""
+    """Which element each slot holds: by chance, because the elements are in the order of the answer."""
 
 
 def predict_posters(task: LayoutMasterTask, model: nn.Module, asked: PredictOptions, out: Path) -> Prediction:

@@ -14,7 +14,7 @@ __all__ = ["RECIPE", "LayoutMasterSection"]
 
 
 def _published(**size: Any) -> dict[str, Any]:
-    """Return a published size with the numbers of the guide: 32 posters a step over all GPUs, 100 epochs."""
+    """Return a published size with the numbers of the guide: 32 posters per step over all GPUs, 100 epochs."""
     return {
         **{f"task.{key}": value for key, value in size.items()},
         "task.image_size": 224,

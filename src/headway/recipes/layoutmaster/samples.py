@@ -29,7 +29,7 @@ class PosterData:
     """Training or held-out posters: images as bytes, layouts in pixels.
 
     The original sorts slots by layer, so the slot number is the answer to "which layer"; with `is_shuffled` every
-    sample deals the slots out anew. Padded slots come last and have no images.
+    sample deals the slots out again. Padded slots come last and have no images.
     """
 
     def __init__(self, folder: Path, index: Index, posters: Range, *, is_shuffled: bool) -> None:

@@ -52,7 +52,7 @@ def target_layout(poster: Poster, max_elements: int) -> tuple[Floats, Floats]:
 def disturb(
     target: Floats, mask: Floats, level: float, section: LayoutMasterSection, dice: np.random.Generator
 ) -> Floats:
-    """Return a layout disturbed by a noise level: places by 10 % of the canvas a unit, sizes by 5 %."""
+    """Return a layout disturbed by a noise level: places by 10% of the canvas a unit, sizes by 5%."""
     width, height = section.canvas_size
     side = np.array([width, height, width, height], np.float32)
     sigma = level * side * np.array([0.1, 0.1, 0.05, 0.05], np.float32)

@@ -4,7 +4,7 @@
     <data_dir>/prepared/<fingerprint>/           train.bin val.bin tokenizer.json token_bytes.npy index.json
 
 Shards are tokenised once, so that a sample has an index: sample i is tokens[i*T : i*T+T+1]. The original deals row
-groups to ranks, and a rank without one waits for ever; here the order is over indexes, so both numbers are free.
+groups to ranks, and a rank without one waits forever; here the order is over indexes, so both numbers are free.
 A prepared folder is named after what it was made from and never changes: changed shards get a new folder from
 `prepare`, and a rank that meets them without one refuses. Neither pyarrow nor tokenizers is imported when all is ready.
 """

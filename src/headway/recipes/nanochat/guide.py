@@ -92,7 +92,7 @@ def choose(asked: guide.Asked, config: Path, *, is_full: bool) -> guide.Choice:
 
 
 def full_words(config: Path) -> tuple[str, ...]:
-    """Return what stands behind the numbers of a guide's file: nanochat's own width, vocabulary and length of a run.
+    """Return what follows the numbers of a guide's file: nanochat's own width, vocabulary and length of a run.
 
     Shards that are there are used; without any the built-in text is, at the full size too.
     """

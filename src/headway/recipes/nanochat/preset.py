@@ -13,7 +13,7 @@ __all__ = ["RECIPE", "NanochatSection"]
 
 
 def _published(*, depth: int, per_device: int, total_tokens: int, seq_len: int, **more: Any) -> dict[str, Any]:
-    """Return one published size: real shards, 65,536 tokens, and 20 tokens a parameter."""
+    """Return one published size: real shards, 65,536 tokens, and 20 tokens per parameter."""
     section = NanochatSection(depth=depth, max_seq_len=seq_len)
     return {
         "task.depth": depth,

@@ -45,7 +45,7 @@ def _document(rng: random.Random) -> str:
 
 
 def _agreement(rng: random.Random) -> str:
-    """The verb agrees with the first noun, not with the nouns that stand between."""
+    """The verb agrees with the first noun, not with the nouns that are between."""
     pick = rng.choice
     many = rng.random() < 0.5
     noun, verb = pick(_NOUNS), "are" if many else "is"

@@ -43,7 +43,7 @@ def weigh(
         "moving-average": has_ema * whole / shards,
         "weights-in-compute-type": whole / 2 if is_half and shards == 1 else 0,
         "gathered-weights": 3 * whole / blocks / (2 if is_half else 1) if shards > 1 else 0,
-        # Validation keeps nothing for a backward, but the weights stand aside while their average is in place.
+        # Validation keeps nothing for a backward, but the weights are set aside while their average is in place.
         "activations": max(kept, has_ema * whole / shards),
     }
 
@@ -95,6 +95,6 @@ def _memory(here: Situation, section: RdtSection) -> list[Warning]:
 
 
 def _horizon(section: RdtSection) -> list[Warning]:
-    """Say when rollouts are asked to go on past the environment's own end."""
+    """Say when rollouts are asked to continue past the environment's own end."""
     facts = section.rollout.past_horizon()
     return [] if facts is None else [("rdt/past-horizon", facts)]

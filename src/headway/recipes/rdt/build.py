@@ -164,5 +164,5 @@ def _baselines(section: RdtSection, mean: npt.NDArray[Any], held: dict[Demo, Any
 
 
 def cut_chunk(actions: npt.NDArray[Any], start: int, length: int) -> npt.NDArray[Any]:
-    """Return `length` actions from a step on; past the end the last one goes on."""
+    """Return `length` actions from a step on; past the end the last one continues."""
     return actions[np.minimum(np.arange(start, start + length), len(actions) - 1)]

@@ -35,7 +35,7 @@ class PatchEncoder(nn.Module):
     """The built-in picture encoder: fixed, not trained. For each patch its coarse waves, as JPEG has them, its place,
     and its colour times its place.
 
-    It stands where SigLIP stands in the published system, so it gives what a frozen encoder gives: tokens that tell
+    It is where SigLIP is in the published system, so it gives what a frozen encoder gives: tokens that tell
     content and place. It knows nothing of the tasks.
     """
 

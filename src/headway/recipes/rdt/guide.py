@@ -89,7 +89,7 @@ def _train(argv: Sequence[str], ranks: int | None, precision: str | None) -> int
 def choose(
     config: Path, script: Sequence[str], own: Sequence[str], *, launched: int, is_full: bool, precision: str | None
 ) -> guide.Choice:
-    """Return what is trained; what stands in a script as the guide has it describes the guide's machine."""
+    """Return what is trained; what is in a script as the guide has it describes the guide's machine."""
     name = _SCRIPTS.get(launched, _SCRIPTS[2])
     template = Path(str(files("headway.recipes.rdt") / "project" / name))
     printed = set(re.findall(r"^ +--(\w+=\S+)", template.read_text(encoding="utf-8"), re.MULTILINE))

@@ -46,7 +46,7 @@ class Episode:
 
 
 def run_episodes(act: Act, episodes: Sequence[Episode], limits: Limits, *, filmed: Sequence[Episode] = ()) -> None:
-    """Run episodes side by side: each round draws one chunk for all that still go on, and carries out its start."""
+    """Run episodes side by side: each round draws one chunk for all that still continue, and carries out its start."""
     worlds = [TableWorld(one.task, one.seed, limits.env_horizon) for one in episodes]
     seen: list[list[Observation]] = [[world.observe()] for world in worlds]
     film = [any(one is wanted for wanted in filmed) for one in episodes]
@@ -93,7 +93,7 @@ def try_constant(section: RdtSection, mean: npt.ArrayLike, sentences: Collection
 
 
 def wilson(solved: float, num: float) -> tuple[float, float]:
-    """Return the interval that holds the true rate with 95 % confidence, after Wilson: right for few episodes too."""
+    """Return the interval that holds the true rate with 95% confidence, after Wilson: right for few episodes too."""
     if num <= 0:
         return 0.0, 1.0
     rate, z = solved / num, _WILSON_Z
@@ -112,7 +112,7 @@ def write_video(episode: Episode, folder: Path) -> Path:
     how = "success" if episode.is_solved else "failure"
     path = folder / f"task{episode.task}_seed{episode.seed}_{how}.gif"
     height, width = (side * _ZOOM for side in episode.frames[0].shape[:2])
-    # One palette for the whole film: finding one a frame takes longer than the rollout.
+    # One palette for the whole film: finding one per frame takes longer than the rollout.
     palette = Image.fromarray(np.concatenate(episode.frames[:: max(1, len(episode.frames) // 8)])).quantize(256)
     frames = [
         Image.fromarray(frame).quantize(palette=palette, dither=Image.Dither.NONE).resize((width, height))

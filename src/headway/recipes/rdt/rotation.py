@@ -62,7 +62,7 @@ def matrix_of_six(six: npt.ArrayLike) -> Array:
     s = np.asarray(six, np.float64)
     x = _unit(s[..., :3], [1.0, 0.0, 0.0])
     across = s[..., 3:] - (x * s[..., 3:]).sum(-1, keepdims=True) * x
-    # Any direction across x will do where the second column has none.
+    # Any direction across x is right where the second column has none.
     spare = np.where(np.abs(x[..., 1:2]) < 0.9, [0.0, 1.0, 0.0], [0.0, 0.0, 1.0])
     spare = spare - (x * spare).sum(-1, keepdims=True) * x
     y = _unit(across, spare / np.linalg.norm(spare, axis=-1, keepdims=True))

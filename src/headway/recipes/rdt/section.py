@@ -55,7 +55,7 @@ class RolloutSection(Section):
         return min(self.asked_steps, self.env_horizon)
 
     def past_horizon(self) -> dict[str, str] | None:
-        """Return the facts of `rdt/past-horizon` where episodes are asked to go on past the environment's own end."""
+        """Return the facts of `rdt/past-horizon` where episodes should continue past the environment's own end."""
         if self.asked_steps <= self.env_horizon:
             return None
         factor = self.asked_steps // self.max_steps
@@ -163,7 +163,7 @@ class RdtSection(Section):
             raise ConfigError("rdt/heads", width=self.hidden_size, heads=self.num_heads, ways=", ".join(map(str, ways)))
         if self.rollout.exec_horizon > self.action_chunk_size:
             raise ConfigError("rdt/exec-horizon", asked=self.rollout.exec_horizon, chunk=self.action_chunk_size)
-        # The solver goes from one noise level to a lower one; with as many steps as levels it would stand still.
+        # The solver goes from one noise level to a lower one; with as many steps as levels it would not move.
         if self.sample.steps >= self.num_train_timesteps:
             most, levels = self.num_train_timesteps - 1, self.num_train_timesteps
             raise ConfigError("rdt/too-many-steps", steps=self.sample.steps, most=most, levels=levels)

@@ -32,7 +32,7 @@ STATE_SLOTS = np.array([*range(7), GRIPPER, *range(30, 39)])
 ACTION_SLOTS = np.array([GRIPPER, *range(30, 39)])
 """Slots of a LIBERO action: gripper, change of position, change of rotation."""
 FINGER_M = 0.04
-"""How far one finger of the open gripper stands from the middle."""
+"""How far one finger of the open gripper is from the middle."""
 
 Rotation = Literal["axis_angle", "original"]
 Array = npt.NDArray[np.float32]

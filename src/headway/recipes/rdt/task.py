@@ -136,7 +136,7 @@ class RdtTask(Task):
         return Policy(self.section, model, self._give, places)
 
     def summarize_trial(self, sums: Mapping[str, float]) -> dict[str, float]:
-        """Return the published sampling measures, and the rate of success with its 95 % interval."""
+        """Return the published sampling measures, and the rate of success with its 95% interval."""
         return summarize_sums(sums)
 
     def describe(self, step: int, measures: Mapping[str, float]) -> dict[str, Any]:

@@ -50,7 +50,7 @@ class Scene:
     """Of the gripper, 0 to 1."""
     cabinet_y: float
     drawer: float
-    """How far the drawer stands out."""
+    """How far the drawer is out."""
     bowl: Array
     is_held: bool = False
 
@@ -113,7 +113,7 @@ class TableWorld:
 
     @property
     def is_solved(self) -> bool:
-        """Whether the drawer is shut, or the bowl stands on the cabinet and nothing holds it."""
+        """Whether the drawer is shut, or the bowl is on the cabinet and nothing holds it."""
         now = self.scene
         if self.task == 0:
             return now.drawer < _SHUT

@@ -189,7 +189,7 @@ def curves_of(facts: Facts, lang: Language, *, devices: bool) -> dict[str, Any]:
 
 
 def compared_curves(runs: Sequence[tuple[str, Facts]], lang: Language) -> dict[str, Any]:
-    """Return the curves of several runs; each line says which run's axes it stands on."""
+    """Return the curves of several runs; each line says which run's axes it is on."""
     figures = overlay(runs, Choice(smoothing="off"))
     return {
         "schema": "board-curves/1",
@@ -203,7 +203,7 @@ def _axes(facts: Facts) -> dict[str, list[float | None]]:
     for axis in list_axes(facts):
         places = places_of(facts, axis)
         num = len(places.steps)
-        # Where time stood still between attempts, both of its ends are kept.
+        # Where nothing happened between attempts, both of its ends are kept.
         jumps = np.argsort(-np.diff(places.places))[:40] if num > _POINTS else np.zeros(0, dtype=int)
         even = np.linspace(0, num - 1, min(num, _POINTS)).astype(int)
         keep = np.unique(np.concatenate([even, jumps, jumps + 1])).astype(int)
@@ -262,7 +262,7 @@ def _name(line: Line, lang: Language) -> str:
 
 
 def _values(values: Floats) -> list[float | None]:
-    """Return numbers with six digits, which is what a curve can show; what is no number becomes null."""
+    """Return numbers with six digits, which is what a curve can show; what is not a number becomes null."""
     return [float(f"{value:.6g}") if math.isfinite(value) else None for value in values.tolist()]
 
 

@@ -16,7 +16,7 @@ _FIELDS: Final = ("steps", "batch.total", "lr.base", "gpus", "seed")
 
 
 def describe_form(query: Mapping[str, str]) -> dict[str, Any]:
-    """Return what was filled in, the command it makes, and the words that are no settings."""
+    """Return what was filled in, the command it makes, and the words that are not settings."""
     recipe = query.get("recipe", "")
     recipe = recipe if recipe in RECIPES else next(iter(RECIPES))
     fields = [(name, query.get(name, "").strip()[:_MOST_LETTERS]) for name in _FIELDS]

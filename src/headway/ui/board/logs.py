@@ -41,7 +41,7 @@ class LogLine:
     text: str
     level: Level
     times: int = 1
-    """How often it stands there one after the other, from whichever rank."""
+    """How often it is there one after the other, from whichever rank."""
     rank: int | None = None
 
 

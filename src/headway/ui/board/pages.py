@@ -113,7 +113,7 @@ def _run_row(store: Store, row: RunRow) -> dict[str, Any]:
 
 
 def describe_run(store: Store, run: RunDir, facts: Facts) -> dict[str, Any]:
-    """Return what stands at the head of every page of a run."""
+    """Return what is at the head of every page of a run."""
     state = facts.state
     share = min(1.0, state.step / state.total_steps) if state.total_steps else None
     return {

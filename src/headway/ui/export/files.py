@@ -53,7 +53,7 @@ def list_targets(run: RunDir, kind: Format, to: Path) -> list[Path]:
 def export_run(run: RunDir, kind: Format, to: Path) -> int:
     """Write the files and return the number of points: lines of metrics and validations, or scalars.
 
-    Metrics go through as a stream: their values are copied as they stand, so a run of any length takes little memory.
+    Metrics go through as a stream: their values are copied as they are, so a run of any length takes little memory.
     """
     checks = held_validations(read_events(run.events))
     if not checks and not any(True for rank in run.ranks() for _ in read_lines(run.metrics(rank))):
@@ -106,7 +106,7 @@ def _write_csv(run: RunDir, checks: list[Event], to: Path) -> int:
 def _write_json(run: RunDir, checks: list[Event], to: Path) -> int:
     def write(file: IO[bytes], rank: int, lines: Lines, keep: Keep, is_first: bool) -> None:
         text = lines.whole(keep)[:-1].replace(b'{"a":', b',\n{"rank":%d,"attempt":' % rank)
-        # Lines of one rank follow each other: the comma stands before each, but not before the very first.
+        # Lines of one rank follow each other: the comma is before each, but not before the very first.
         file.write((text[1:] if is_first else text).replace(b"\n,", b","))
 
     with open_new(to / "metrics.json") as file:

@@ -23,7 +23,7 @@ _MOST_LINES: Final = 8
 _COLUMNS: Final = 120
 _WIDTH, _LEFT, _RIGHT, _ROW = 1460, 96, 16, 22
 TARGETS: Final = {"util": (90.0, 100.0), "temp": (0.0, 80.0)}
-"""What the guides ask for: utilisation of at least 90 %, at most 80 °C."""
+"""What the guides ask for: utilisation of at least 90%, at most 80 °C."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,7 +48,7 @@ _COUNTS = ("total_steps", "total_samples", "tokens_per_sample", "world_size", "b
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """The steps all ranks have finished, one row a rank where ranks differ."""
+    """The steps all ranks have finished, one row per rank where ranks differ."""
 
     step: Floats
     t: Floats

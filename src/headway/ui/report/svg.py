@@ -53,7 +53,7 @@ class Plot:
     label: Label = plain_tick
     """Text of a value."""
     unit: str = ""
-    """What stands behind a value."""
+    """What follows a value."""
     is_log: bool = False
     can_log: bool = False
     """A reader may ask for a logarithmic axis."""

@@ -1,4 +1,4 @@
-"""The cards that can be named, and what their forecasts stand on (`headway plan --on list`)."""
+"""The cards that can be named, and what their forecasts are based on (`headway plan --on list`)."""
 
 from __future__ import annotations
 

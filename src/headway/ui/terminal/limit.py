@@ -1,4 +1,4 @@
-"""How much of what ranks print is shown where nobody looks: their lines stand in the run's log already."""
+"""How much of what ranks print is shown where nobody looks: their lines are in the run's log already."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def _rows(report: MachineReport) -> Iterator[tuple[str, str]]:
 
 
 def _limits_text(report: MachineReport) -> str:
-    # Of a recorded machine nobody knows whether a limit that is not told is one that is not set.
+    # Of a recorded machine nobody knows whether a limit that is not reported is one that is not set.
     endless = say("machine/unlimited") if report.stands_in is None else ABSENT
     return say(
         "machine/limits",

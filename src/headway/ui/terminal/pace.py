@@ -44,11 +44,11 @@ class Pace:
             self._marks.popleft()
 
     def step_s(self) -> float | None:
-        """Return seconds a step, or None before two marks."""
+        """Return seconds per step, or None before two marks."""
         return self._ratio(lambda a, b: (b[2] - a[2]) / (b[0] - a[0]))
 
     def rate_samples_s(self) -> float | None:
-        """Return samples a second, or None before two marks."""
+        """Return samples per second, or None before two marks."""
         return self._ratio(lambda a, b: (b[1] - a[1]) / (b[2] - a[2]))
 
     def _ratio(self, of: Callable[[tuple[int, int, float], tuple[int, int, float]], float]) -> float | None:

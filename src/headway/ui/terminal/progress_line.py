@@ -64,7 +64,7 @@ class ProgressLine:
             self._stream.flush()
 
     def close(self) -> None:
-        """Leave the last line standing and go to the next."""
+        """Leave the last line on the screen and go to the next."""
         with self._lock:
             if self._line and (self._line != self._drawn or self._is_terminal):
                 self._draw(self._clock())
@@ -118,7 +118,7 @@ def rate_text(rate_samples_s: float | None, tokens_per_sample: int | None) -> st
 
 
 def speed_text(state: RunState | RunRow) -> str:
-    """Return a run's speed: steps a second where nobody knows how many samples a step has."""
+    """Return a run's speed: steps per second where nobody knows how many samples a step has."""
     if state.rate_samples_s is None and state.rate_steps_s is not None:
         return say("ui/rate-steps", rate=short(state.rate_steps_s))
     return rate_text(state.rate_samples_s, state.tokens_per_sample)

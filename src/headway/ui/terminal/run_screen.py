@@ -25,7 +25,7 @@ _HOLD_S: Final = 0.15
 """How long a line waits for its like from other ranks."""
 _MOST_WAITING: Final = 200
 _MOST_A_TICK: Final = 400
-"""Lines shown between two ticks; a flood is counted, and stands whole in the log."""
+"""Lines shown between two ticks; a flood is counted, and is whole in the log."""
 _SHOWN_LINE: Final = 4000
 _FLOOD_S: Final = 1.0
 """Between two words on how many lines were not shown."""
@@ -37,7 +37,7 @@ class RunScreen:
     """Shows one run. The supervisor calls it from its loop, so it only writes short texts and returns."""
 
     def __init__(self, stream: TextIO, plan: Plan, log: Path | None = None) -> None:
-        """With `log`, lines of ranks are shown only at first: the stream is a file, and they stand in the log."""
+        """With `log`, lines of ranks are shown only at first: the stream is a file, and they are in the log."""
         total, tokens = plan.total_steps, plan.tokens_per_sample
         self._line = ProgressLine(trusted(stream), total_steps=total, tokens_per_sample=tokens)
         self._validation: tuple[str, float] | None = None
@@ -71,7 +71,7 @@ class RunScreen:
         self._line.update([beat for beat in beats if beat is not None], self._validation)
 
     def close(self) -> None:
-        """Leave the last line standing."""
+        """Leave the last line on the screen."""
         self._line.close()
 
     def _words(self, event: dict[str, Any]) -> str:
@@ -150,7 +150,7 @@ class LineScreen:
     """Shows one foreign run: ranks' lines on `out`, our own words on `err`."""
 
     def __init__(self, out: TextIO, err: TextIO, world_size: int, log: Path | None = None) -> None:
-        """With `log`, lines are shown only at first: the streams are a file, and they stand in the log."""
+        """With `log`, lines are shown only at first: the streams are a file, and they are in the log."""
         self._out, self._err, self._world_size = trusted(out), trusted(err), world_size
         self._limit = LineLimit(log)
         self._waiting: list[_Waiting] = []

@@ -1,4 +1,4 @@
-"""The live view of a run, made anew from its directory at every look."""
+"""The live view of a run, rebuilt from its directory at every look."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 The page: the first 512 bytes as in headway's own heartbeat (phase and steps), then the hook's part. One writer, this
 process; readers see whole 8-byte numbers. A write costs about a microsecond. Once torch has a process group, one thread
-sleeps on a socket: it is asked for the flight recorder when the ranks stand still and the main thread cannot answer.
+sleeps on a socket: it is asked for the flight recorder when the ranks hang and the main thread cannot answer.
 """
 
 import atexit
@@ -327,7 +327,7 @@ def write_error(page, path, kind, value, trace):
             json.dump(told, file)
         os.replace(path + ".tmp", path)
     except OSError:
-        pass  # a full disk: the traceback is in the output all the same
+        pass  # a full disk: the traceback is in the output anyway
 
 
 def without_us(traceback, kind, value, trace):

@@ -217,7 +217,7 @@ def _formats(settings: Settings) -> dict[str, Any]:
 
 
 def _is_sharded_peft(settings: Settings) -> bool:
-    """Say whether fp32 adapters stand beside frozen weights of 16 bits under FSDP; fp32 ones are cast with them."""
+    """Say whether fp32 adapters are beside frozen weights of 16 bits under FSDP; fp32 ones are cast with them."""
     is_peft = settings.is_transformers and settings.method != "full" and settings.frozen == "auto"
     return is_peft and settings.strategy == "fsdp"
 
@@ -310,5 +310,5 @@ def _adapter(shape: Decoder, settings: Settings) -> Adapter:
         return Adapter(params=params, inputs=(), dropout=False)
     if settings.codebase in ("torchtune", "litgpt"):
         return Adapter(params=params, inputs=wrapped, dropout=True)
-    # PEFT casts the input to the adapter's type; under autocast the product casts it back, anew for each layer.
+    # PEFT casts the input to the adapter's type; under autocast the product casts it back, again for each layer.
     return Adapter(params=params, inputs=wrapped, dropout=False, cast_bytes=2.0 if settings.is_mixed else 4.0)

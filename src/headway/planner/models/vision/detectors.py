@@ -41,7 +41,7 @@ DENSE = {
 LOSSES = {"freeanchor": 7.0}
 """Tensors of all logits a loss made of single operations keeps: probabilities, products, their logarithms."""
 FOCAL = 8.0
-"""The same of a focal loss that is no kernel of its own (torchvision, detectron2): probability, targets and their
+"""The same of a focal loss that is not a kernel of its own (torchvision, detectron2): probability, targets and their
 complement, cross entropy, and the factor with what it is made of."""
 UNKNOWN = {
     "crop640": "pyramid grid or searched pyramid: no formula",

@@ -34,7 +34,7 @@ class ResNet:
     stages: int = 4
     """How many of them there are: SSD stops after the third."""
     stem: tuple[int, ...] = ()
-    """Channels of the 3x3 convolutions that stand in place of one 7x7."""
+    """Channels of the 3x3 convolutions that are in place of one 7x7."""
     norm: Norm = "batch"
     splits: int = 1
     """Radix of ResNeSt's split attention, or branches of Res2Net's 3x3."""

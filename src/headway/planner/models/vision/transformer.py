@@ -11,7 +11,7 @@ def perceive(tape: Tape, x: Map, ratio: float, *, mixed: bool = False) -> Map:
     """Walk the second half of a block: norm, two linear layers with GELU, a sum.
 
     Args:
-        mixed: a depthwise 3x3 stands before the GELU (MiT, PVT v2).
+        mixed: a depthwise 3x3 is before the GELU (MiT, PVT v2).
     """
     y = tape.linear(tape.norm(x, "layer"), int(x.channels * ratio), act="none" if mixed else "gelu")
     if mixed:
