@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import torch
@@ -71,15 +72,7 @@ def join(job: dict[str, Any], *, device: torch.device, backend: str) -> Ranks:
     rank, world_size = job["rank"], job["world_size"]
     if world_size == 1:
         return Ranks(rank, world_size, job["local_rank"], device)
-    store = dist.TCPStore(
-        job.get("master_address", "127.0.0.1"),
-        job["master_port"],
-        world_size,
-        is_master=rank == 0,
-        master_listen_fd=job["listen_fd"] if rank == 0 else None,
-        wait_for_workers=False,
-        timeout=timedelta(seconds=300),
-    )
+    store = _open_store(job)
     # Any user of this machine may connect to the port; whoever does not know the key can change nothing.
     met = dist.PrefixStore(job["store_key"], store) if job.get("store_key") else store
     dist.init_process_group(
@@ -91,6 +84,27 @@ def join(job: dict[str, Any], *, device: torch.device, backend: str) -> Ranks:
         device_id=device if device.type == "cuda" else None,
     )
     return Ranks(rank, world_size, job["local_rank"], device, met)
+
+
+def _open_store(job: dict[str, Any]) -> dist.TCPStore:
+    is_first = job["rank"] == 0
+    make = partial(
+        dist.TCPStore,
+        job.get("master_address", "127.0.0.1"),
+        job["master_port"],
+        job["world_size"],
+        is_master=is_first,
+        master_listen_fd=job["listen_fd"] if is_first else None,
+        wait_for_workers=False,
+        timeout=timedelta(seconds=300),
+    )
+    try:
+        return make()
+    except RuntimeError as error:
+        # A PyTorch that somebody has built without libuv refuses the default, and all ranks have the same one.
+        if "libuv" not in str(error):
+            raise
+        return make(use_libuv=False)
 
 
 class Layout(ABC):

@@ -27,7 +27,7 @@ from headway.guide.log import GuideLog, write
 from headway.guide.monitor import monitor
 from headway.guide.numbers import judge
 from headway.guide.project import make_project, plan_project
-from headway.guide.resources import check_devices, check_port
+from headway.guide.resources import check_devices, check_port, check_variables
 from headway.guide.rollcall import call_roll, is_by_hand
 from headway.guide.size import (
     Choice,
@@ -76,6 +76,7 @@ __all__ = [
     "changed_words",
     "check_devices",
     "check_port",
+    "check_variables",
     "choose",
     "facts_of",
     "find_resumable",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 
 from headway.guide.log import GuideLog
@@ -44,6 +45,14 @@ def check_port(log: GuideLog, usual: int = 12355) -> None:
         log.write(say("guide/check-port-busy", port=first, free=free), "WARN")
     else:
         log.write(say("guide/check-ports-busy", port=first, last=first + _PORTS - 1), "WARN")
+
+
+def check_variables(log: GuideLog, wanted: Mapping[str, str]) -> None:
+    """Say which variables are set to something else than the guide's own value; one that is not set does no harm."""
+    for name, value in wanted.items():
+        have = os.environ.get(name)
+        if have is not None and have != value:
+            log.write(say("guide/check-variable", name=name, have=have[:60], want=value), "WARN")
 
 
 def _is_free(port: int) -> bool:

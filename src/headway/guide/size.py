@@ -261,7 +261,11 @@ def _planned_batch(key: str, loaded: LoadedConfig) -> str | None:
         made = resolve_batch(wish)
     except PlanError:  # the plan refuses it in its own words
         return None
-    values = {"batch.per_device": made.per_device, "batch.total": made.samples * wish.unit_size}
+    values = {
+        "batch.per_device": made.per_device,
+        "batch.total": made.samples * wish.unit_size,
+        "batch.all_devices": made.samples,
+    }
     return _plain(values[key]) if key in values else None
 
 

@@ -274,6 +274,12 @@ TEXTS: dict[str, Text] = {
         en="ports {port} to {last} are in use (the ranks choose a free port automatically)",
         zh="端口 {port} 到 {last} 均被占用（各 rank 会自动选用空闲端口）",
     ),
+    "guide/check-variable": Text(
+        en="{name}={have}, but the guide sets {want}: a PyTorch built without libuv may not start a script of "
+        "your own (the ranks of Headway are not affected); export {name}={want}",
+        zh="{name}={have}，而指南设为 {want}：若 PyTorch 编译时未带 libuv，自己的脚本可能无法启动（Headway 的 rank "
+        "不受影响）；export {name}={want}",
+    ),
     "guide/monitor-machine": Text(
         en="machine: CPU {cpu}% of {cores} cores, memory {used} of {total}, free disk {free}",
         zh="系统：CPU {cpu}%（{cores} 核），内存 {used} / {total}，可用磁盘 {free}",

@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from headway.engine.parallel import join
+from headway.engine.parallel import _open_store, join
 from headway.engine.rank import prepare
 from headway.errors import UsageError
 
@@ -35,3 +35,19 @@ def test_a_rank_whose_run_directory_is_gone_says_so_in_our_own_words(tmp_path):
     with pytest.raises(UsageError) as refused:
         prepare({"run_dir": str(tmp_path / "gone"), "rank": 0}, None)
     assert refused.value.code == "telemetry/record-missing"
+
+
+def test_a_pytorch_built_without_libuv_gets_the_older_store(monkeypatch):
+    own = dist.TCPStore
+
+    def without_libuv(*args, use_libuv=True, **options):
+        if use_libuv:
+            raise RuntimeError("use_libuv was requested but PyTorch was built without libuv support")
+        return own(*args, use_libuv=False, **options)
+
+    monkeypatch.setattr(dist, "TCPStore", without_libuv)
+    listener = socket.create_server(("127.0.0.1", 0))
+    job = {"rank": 0, "world_size": 2, "master_port": listener.getsockname()[1]}
+    first = _open_store({**job, "listen_fd": listener.detach()})
+    _open_store({**job, "rank": 1, "listen_fd": None}).set("met", "yes")
+    assert first.get("met") == b"yes"

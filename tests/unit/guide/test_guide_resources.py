@@ -6,8 +6,9 @@ import json
 import os
 import socket
 
-from headway.guide import GuideLog, check_devices, check_port
+from headway.guide import GuideLog, check_devices, check_port, check_variables
 from headway.guide.monitor import machine_lines
+from headway.recipes.nanochat.guide import VARIABLES
 from headway.telemetry import RunDir
 
 
@@ -25,6 +26,13 @@ def test_a_busy_port_is_said_with_the_next_free_one(tmp_path, monkeypatch):
         monkeypatch.setenv("MASTER_PORT", str(port))
         (line,) = lines_of(tmp_path, check_port)
     assert line.startswith("[WARN]") and str(port) in line and "next free one" in line
+
+
+def test_variables_that_the_guide_sets_otherwise_are_remarked_on(tmp_path, monkeypatch):
+    monkeypatch.setenv("USE_LIBUV", "1")
+    monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", "0")
+    (line,) = lines_of(tmp_path, lambda log: check_variables(log, VARIABLES))
+    assert line.startswith("[WARN]") and "USE_LIBUV=1" in line and "export USE_LIBUV=0" in line
 
 
 def test_too_few_visible_gpus_are_said_and_a_machine_without_any_too(tmp_path, monkeypatch):

@@ -34,7 +34,7 @@ def test_what_is_typed_or_edited_in_the_script_is_used_at_the_small_size_and_the
     printed = _choose(script=SCRIPT)
     assert (printed.config.batch.all_devices, printed.config.lr.base, printed.config.train.steps) == (None, 7e-3, 1000)
     block = "\n".join(printed.notes)
-    for line in ("train_batch_size: 16 →", "learning_rate: 0.0001 → 0.007", "max_train_steps: 20000 → 1000"):
+    for line in ("train_batch_size: 16 → 64", "learning_rate: 0.0001 → 0.007", "max_train_steps: 20000 → 1000"):
         assert line in block
     edited = _choose("max_train_steps=30", script=("train_batch_size=12", *SCRIPT[1:]))
     assert (edited.config.batch.all_devices, edited.config.train.steps) == (12, 30)

@@ -16,6 +16,8 @@ from headway.recipes.nanochat.preset import RECIPE
 CONFIG = "configs/dual_gpu/balanced.py"
 LOGS = Path("logs")
 _OF_SIZE = ("task.depth", "task.max_seq_len", "task.aspect", "task.vocab_size")
+VARIABLES = {"USE_LIBUV": "0", "TORCHELASTIC_USE_AGENT_STORE": "0"}
+"""What the guide sets against a PyTorch that was built without libuv."""
 HELP = {
     "train_dual_gpu": "nanochat/help-train-dual-gpu",
     "train_dual_gpu_enhanced": "nanochat/help-train-dual-gpu-enhanced",
@@ -51,6 +53,7 @@ def train(log: guide.GuideLog, asked: guide.Asked, config: Path) -> int:
     log.write(say("nanochat/guide-torch", version=framework.torch or "n/a", python=framework.python))
     guide.check_devices(log, want=2, want_bytes=20 * 10**9)
     guide.check_port(log)
+    guide.check_variables(log, VARIABLES)
     code = _check_config(log, asked, config, is_full=is_full)
     if code:
         return code

@@ -14,10 +14,10 @@ TEXTS: dict[str, Text] = {
     "nanochat/why-type": Text(en="its column text has type {kind}", zh="text 列的类型为 {kind}"),
     "nanochat/guide-torch": Text(en="PyTorch {version}, of {python}", zh="PyTorch {version}（{python}）"),
     "nanochat/guide-start": Text(
-        en="dual-GPU training with {config}; log: {log}", zh="启动双卡训练：{config}；日志：{log}"
+        en="dual-GPU training with {config}; log: {log}", zh="启动双卡分布式训练：{config}；日志：{log}"
     ),
     "nanochat/guide-config-fine": Text(
-        en="config checked, the batch sizes divide evenly", zh="配置检查通过，批大小可以整除"
+        en="config checked, the batch sizes divide evenly", zh="配置验证通过，批大小可以整除"
     ),
     "nanochat/guide-end": Text(en="training ended with exit code {code}", zh="训练结束，退出码 {code}"),
     "nanochat/guide-other-log": Text(
