@@ -326,8 +326,9 @@ def walk_atlas(place: Path) -> Day:
     day.edit("atlas/train.py", "effective_lr = base_lr * world_size", "effective_lr = base_lr * math.sqrt(world_size)")
     day.edit(config, "batch_size: 8 ", "batch_size: 4 ")
     long = line.replace("torchrun", "HEADWAY_SET_TRAIN__EPOCHS=900 torchrun")
-    code = day.stop_when(f"env {long}", lambda: (day.place / "checkpoints" / "checkpoint_epoch_1.pt").exists()
-                         and len(day.runs()) == 2)  # fmt: skip
+    kept = day.place / "checkpoints"
+    # The first run's file of that name is moved once the second has begun.
+    code = day.stop_when(f"env {long}", lambda: (kept / first).is_dir() and (kept / "checkpoint_epoch_1.pt").exists())
     day.check("the edit of train.py changes the rate", "effective learning rate: 0.000141" in day.screen)
     day.check("the earlier files were moved, and that was said", f"checkpoints/{first}/" in day.screen)
     day.check("best_model.pt stays until a better one", (day.place / "checkpoints" / "best_model.pt").is_file())

@@ -282,7 +282,8 @@ def find_source(path: Path, out: Path, write: Callable[[str], None] = lambda _: 
     """Return the run and step of a guide's checkpoint, wherever it was moved, or refuse with those that are there."""
     found = path if path.exists() else _find_moved(path, out)
     if found is None:
-        raise UsageError("guide/no-checkpoint", path=path, known=_list_names(path.parent))
+        known = _list_names(path.parent)
+        raise UsageError("guide/no-checkpoint" if known else "guide/no-checkpoint-yet", path=path, known=known)
     source = _source_of(found, out)
     if found != path:
         write(say("guide/found-elsewhere", path=path, place=found, run=source.run.name))
@@ -330,7 +331,7 @@ def _holder(path: Path, out: Path) -> Held | None:
 def _list_names(folder: Path) -> str:
     names = sorted((one.name for one in folder.glob("[!.]*") if one.suffix != ".json"), key=_by_number)
     more = f" … ({len(names)})" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more if names else "n/a"
+    return ", ".join(names[:_SHOWN]) + more
 
 
 def _by_number(name: str) -> tuple[str, int]:

@@ -129,6 +129,12 @@ TEXTS: dict[str, Text] = {
         en_hint="use one of them, or train first",
         zh_hint="改用其中之一，或先训练",
     ),
+    "guide/no-checkpoint-yet": Text(
+        en="there is no checkpoint {path}, and no run of this project has written any yet",
+        zh="没有检查点 {path}，本项目的训练还没有写出过检查点",
+        en_hint="train first; the name is then found, wherever later runs move the file",
+        zh_hint="先训练；之后用这个名称就能找到，文件被之后的训练移走也不影响",
+    ),
     "guide/foreign": Text(
         en="{path} was not written by a run of this project, so the run and step to resume from are unknown",
         zh="{path} 不是由本项目的训练写出的，无法得知应从哪次训练的哪一步继续",

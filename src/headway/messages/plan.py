@@ -19,8 +19,8 @@ TEXTS: dict[str, Text] = {
         zh_hint="三个值给出两个即可，第三个由 Headway 推出；或改用下列设置之一：\n{choices}",
     ),
     "plan/all-devices-does-not-divide": Text(
-        en="batch.all_devices={whole} cannot be split into {per_device} samples for each of {ranks} ranks",
-        zh="batch.all_devices={whole} 无法按每个 rank {per_device} 个样本分给 {ranks} 个 rank",
+        en="{name}={whole} cannot be split into {per_device} samples for each of {ranks} ranks",
+        zh="{name}={whole} 无法按每个 rank {per_device} 个样本分给 {ranks} 个 rank",
         en_hint=("give batch.per_device instead, or use one of these:\n{choices}"),
         zh_hint=("改为直接给出 batch.per_device，或使用下列设置之一：\n{choices}"),
     ),

@@ -67,7 +67,8 @@ def make_plan(
         batch, wish, origins = _continue_batch(loaded, before, world_size=layout.world_size, tokens=tokens)
         kept: Plan | None = before
     else:
-        asked, origins, layers = _share_out(config.batch, origins, layers, layout.world_size)
+        name = _name_of_all(loaded)
+        asked, origins, layers = _share_out(config.batch, origins, layers, layout.world_size, name=name)
         wish = wish_batch(
             _drop_lowest(asked, layers),
             world_size=layout.world_size,
@@ -115,25 +116,36 @@ def make_plan(
 
 
 def _share_out(
-    asked: BatchConfig, origins: Mapping[str, str], layers: Mapping[str, int], world_size: int
+    asked: BatchConfig, origins: Mapping[str, str], layers: Mapping[str, int], world_size: int, *, name: str
 ) -> tuple[BatchConfig, Mapping[str, str], Mapping[str, int]]:
-    """Return the batch with `all_devices` dealt out over the ranks, unless a higher layer gives per_device itself."""
+    """Return the batch with `all_devices` dealt out over the ranks, unless a higher layer gives per_device itself.
+
+    Args:
+        name: how the user writes `all_devices`.
+    """
     whole = asked.all_devices
     level, own = layers.get("batch.all_devices", 0), layers.get("batch.per_device", 0)
     if whole is None or (asked.per_device is not None and own > level):
         return asked, origins, layers
     share, rest = divmod(whole, world_size)
     if rest or (own == level and asked.per_device not in (None, share)):
+        word = name if name == "batch.all_devices" else f"--{name}"
         near = sorted({max(world_size, whole - rest), whole - rest + world_size})
         raise PlanError(
             "plan/all-devices-does-not-divide",
+            name=name,
             whole=whole,
             ranks=world_size,
             per_device=asked.per_device if own == level else f"{whole / world_size:g}",
-            choices="\n".join(f"  batch.all_devices={one}" for one in near),
+            choices="\n".join(f"  {word}={one}" for one in near),
         )
     origins = {**origins, "batch.per_device": f"{whole} / {world_size}"}
     return asked.model_copy(update={"per_device": share}), origins, {**layers, "batch.per_device": level}
+
+
+def _name_of_all(loaded: Loaded) -> str:
+    """Return how the user writes `batch.all_devices`."""
+    return loaded.guide_names.get("batch.all_devices", "batch.all_devices")
 
 
 def _drop_lowest(asked: BatchConfig, layers: Mapping[str, int]) -> BatchConfig:
@@ -164,7 +176,7 @@ def _continue_batch(
         spelling=loaded.guide_names,
     )
     if COMMAND_LAYER in (layers.get("batch.per_device", 0), layers.get("batch.all_devices", 0)):
-        asked, origins, _ = _share_out(config, origins, layers, world_size)
+        asked, origins, _ = _share_out(config, origins, layers, world_size, name=_name_of_all(loaded))
         wish = replace(wish, per_device=asked.per_device)
         return resolve_batch(wish), wish, origins
     all_tokens = before.batch_samples * tokens if tokens else None

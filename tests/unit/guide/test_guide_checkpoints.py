@@ -151,6 +151,12 @@ def test_the_best_of_two_runs_with_files_of_one_name_is_the_better_runs_own_file
     assert [(held.run.name, held.path.read_text()) for held in left] == [("20260102-000000_a_0000", "step-12")]
 
 
+def test_before_the_first_training_there_is_no_list_to_choose_from(project):
+    with pytest.raises(UsageError) as refused:
+        find_source(project / "checkpoints" / "best_model.pth", project / "runs")
+    assert refused.value.code == "guide/no-checkpoint-yet" and "one of them" not in refused.value.hint()
+
+
 def test_a_checkpoint_that_is_nowhere_is_refused_with_a_short_list(project):
     (project / "checkpoints").mkdir()
     for epoch in range(50):

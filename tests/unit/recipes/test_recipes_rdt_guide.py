@@ -74,6 +74,7 @@ def test_the_banner_says_gpus_only_where_there_are_some(monkeypatch):
     assert any(line.startswith("预期加速: 约1.8-1.9x (2张GPU, 考虑通信开销)（指南的数值") for line in lines)
     monkeypatch.setattr(commands.guide, "has_gpu", lambda: False)
     assert not any("张GPU" in line for line in commands.banner(2, "libero_single_task"))
+    assert "使用1个CPU进程进行训练" in commands.banner(1, "libero_single_task")
     assert "🔍 使用 libero_90 统计信息" in commands.banner(2, "libero_90")
 
 

@@ -117,7 +117,8 @@ def test_a_batch_that_does_not_divide_over_the_gpus_is_refused_with_those_that_d
     with pytest.raises(PlanError) as refused:
         _plan([*GUIDE, "--train_batch_size=15"], [gpu(0), gpu(1)], tmp_path)
     assert refused.value.code == "plan/all-devices-does-not-divide"
-    assert "batch.all_devices=14" in refused.value.hint() and "batch.all_devices=16" in refused.value.hint()
+    assert refused.value.text().startswith("train_batch_size=15")
+    assert "  --train_batch_size=14\n  --train_batch_size=16" in refused.value.hint()
 
 
 def test_two_batches_that_disagree_in_one_layer_are_refused(tmp_path):

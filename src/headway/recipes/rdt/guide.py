@@ -153,7 +153,8 @@ def banner(ranks: int, statistics: str) -> list[str]:
         lines = [say("rdt/sign-gpus", ranks=ranks), say("rdt/sign-devices", devices=devices)]
         lines += [say("rdt/sign-speedup")] if ranks == 2 else []
     else:
-        lines = [say("rdt/sign-cpus", ranks=ranks), say("rdt/sign-no-devices")]
+        first = say("rdt/sign-cpus", ranks=ranks) if ranks > 1 else say("rdt/sign-cpu")
+        lines = [first, say("rdt/sign-no-devices")]
     if statistics == "libero_single_task":
         named = [say("rdt/sign-one-task", statistics=statistics), say("rdt/sign-corrected")]
     else:

@@ -235,6 +235,7 @@ TEXTS: dict[str, Text] = {
     "rdt/sign-cpus": Text(
         en="distributed training with {ranks} CPU processes", zh="使用{ranks}个CPU进程进行分布式训练"
     ),
+    "rdt/sign-cpu": Text(en="training with one CPU process", zh="使用1个CPU进程进行训练"),
     "rdt/sign-devices": Text(en="GPUs: {devices}", zh="GPU设备: {devices}"),
     "rdt/sign-no-devices": Text(en="GPUs: none", zh="GPU设备: 无"),
     "rdt/sign-speedup": Text(
