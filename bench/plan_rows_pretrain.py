@@ -154,7 +154,7 @@ def ask_nanochat(row: Row) -> Question:
 
 
 FP8_HEAD, LONG_VALIDATION, SHARED_ROTARY = "2025-01-13", "2025-01-26", "2025-09-10"
-"""First modded-nanogpt records with an FP8 output head, with validation on 256 Ki tokens a GPU, and with one rotary
+"""First modded-nanogpt records with an FP8 output head, with validation on 256 Ki tokens per GPU, and with one rotary
 table for all blocks instead of one each."""
 TABLES = {"2024-12-04": 3, "2026-01-19": 8, "2026-01-26": 10}
 """Embedding tables beside input and output by a record's date: values of three layers, hashed pairs (five times as
@@ -169,7 +169,7 @@ def ask_modded(row: Row, shape: Decoder) -> Question:
     track, date = record.groups()
     if track == "track_2_medium" and "seq_len" not in row:
         raise InexpressibleError("length of a sequence not stated, and it sets the medium track's peak")
-    # Where a schedule is named, its longest step: 64 Ki tokens a GPU in the first scripts, 48 Ki since.
+    # Where a schedule is named, its longest step: 64 Ki tokens per GPU in the first scripts, 48 Ki since.
     train = row.get("seq_len", 49152 if date >= LONG_VALIDATION else 65536) * row.get("micro_batch", 1)
     more = max((number for since, number in TABLES.items() if date >= since), default=0)
     shape = replace(

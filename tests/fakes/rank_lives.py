@@ -73,7 +73,7 @@ def poison(run: Run, life: Life) -> None:
 
 
 def open_run(ranks: Ranks, life: Life) -> Run:
-    """Return this rank of the run, standing where its folder says."""
+    """Return this rank of the run, at the place where its folder says."""
     place = Path(life.place)
     if ranks.rank == 0:
         make_job(place, *FIXED, f"parallel.cpus={ranks.world_size}", *life.words)

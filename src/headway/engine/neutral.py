@@ -85,7 +85,7 @@ _BatchNorm = nn.modules.batchnorm._BatchNorm
 def _compare(run: Run, size: int) -> Comparison | None:
     """Return how much the gradients of one micro-batch differ from those of its two halves.
 
-    None: those of the first micro-batches are no numbers, which is the guard's to answer and says nothing about size.
+    None: those of the first micro-batches are not numbers, which is the guard's to answer and says nothing about size.
     """
     order = Order(len(run.data), run.config.seed)
     half = -(-size // 2)

@@ -10,7 +10,7 @@ from headway.errors import UsageError
 from headway.task import RECIPES
 
 _PYTHON = b"@PYTHON@"
-"""Stands in the templates for the interpreter that Headway is installed in."""
+"""In the templates, this takes the place of the interpreter that Headway is installed in."""
 _LINK = ".link"
 """A template whose name ends so holds where a link of the same name leads."""
 

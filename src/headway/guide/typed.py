@@ -16,7 +16,7 @@ _line: list[tuple[str, ...]] = [()]
 
 def remember_line(program: str, argv: Sequence[str]) -> tuple[str, ...]:
     """Keep a guide's command and what was typed behind it; return the words without those that nobody typed."""
-    own = list(argv).index("--") + 1 if "--" in argv else 0  # what stands before is the script's
+    own = list(argv).index("--") + 1 if "--" in argv else 0  # what comes before it is the script's
     words = tuple(word for word in argv[own:] if not word.startswith(_HIDDEN))
     _line[0] = (program, *words)
     return words

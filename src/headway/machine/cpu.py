@@ -192,7 +192,7 @@ def try_cpu(python: str, framework: str, environ: Mapping[str, str]) -> CpuAnswe
     failed, works = _failures(tried[0].answers), _working(tried[0].answers)
     if not failed:
         return CpuAnswers(works=works)
-    if own and not _failures(tried[-1].answers):  # his value stands, and what others need comes beside it
+    if own and not _failures(tried[-1].answers):  # his value is kept, and what others need comes beside it
         return CpuAnswers(settings=tried[-1].setting, failed=failed, works=_working(tried[-1].answers))
     bare = {name: value for name, value in environ.items() if name not in own}
     if own:

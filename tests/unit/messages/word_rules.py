@@ -95,3 +95,22 @@ def find_words(text: str, rules: tuple[Rule, ...]) -> Iterator[str]:
     for rule in rules:
         if found := rule.pattern.search(text):
             yield f"{found[0]!r}: write {rule.write}: … {text[max(0, found.start() - 30) : found.end() + 30]!r}"
+
+
+_VERBS = "may|might|has|had|could|can|takes|needs|uses|keeps|holds|is|was|sends|sees"
+
+PROSE = (
+    _rule(rf"(?i)\b(?:{_COUNTED}) an? (?:{_UNITS})\b(?! of|'s| (?:{_VERBS})\b)", "'per', not 'a': memory per rank"),
+    _rule(
+        r"(?<![Hh]ere )\b(?:is|are|was|were) no (?!longer|more|better|worse|faster|slower|larger|smaller|such)[a-z]",
+        "X is not a Y",
+    ),
+    _rule(r"(?i)\b(?:stands?|stood|standing)\b(?! for\b| in for\b)(?!-|alone)", "is, is in; a rank hangs"),
+    _rule(r"(?i)\b(?:go|goes|went) on\b(?! to\b)", "continue, resume"),
+    _rule(r"(?i)\b(?:anew|for ever|for good|mend(?:ed|s)?|upon)\b", "again, forever, permanently, fixed"),
+    _rule(r"(?i)\bthat verif(?:y|ies)\b|\bdriver serves\b", "that passes verification; supports"),
+    _rule(r"(?i)\b(?:undertaker|leash|keepsafe|disguise)\b", "what the thing does"),
+    _rule(r"(?i)\bnext to nothing\b|\ball the same\b|\bno use for\b", "almost no, anyway, no need for"),
+    _rule(r"\d %", "65%, without a space"),
+)
+"""English prose around the messages: documents, docstrings, comments. The words that mislead, not every taste."""

@@ -231,7 +231,7 @@ def test_16_bits_never_take_more_than_fp32_but_for_copies_that_are_named(machine
     wide = used(family[1], words | sizes | {"precision": "fp32"}, machines[ranks])
     for precision in ("bf16", "fp16", "bf16-pure"):
         half = used(family[1], words | sizes | {"precision": precision}, machines[ranks])
-        # Autocast's 16-bit weights, and DeepSpeed's gradients in fp32, stand beside what fp32 has alone.
+        # Autocast's 16-bit weights, and DeepSpeed's gradients in fp32, come on top of what fp32 has alone.
         copies = half.parts.get("weights-in-compute-type", 0.0)
         copies += half.parts.get("temporaries", 0.0) if words["strategy"].startswith("zero") else 0.0
         assert half.allocated_bytes - copies <= wide.allocated_bytes * (1 + 1e-9)

@@ -27,7 +27,7 @@ ADVICE = {"memory": "rdt/advice-memory", "port": "rdt/advice-port"}
 
 
 def program(entry: str, argv: Sequence[str]) -> str:
-    """Return the command as the guide writes it: what stands before `--` is in a script of its own."""
+    """Return the command as the guide writes it: what comes before `--` is in a script of its own."""
     if entry == "evaluate":
         return "python eval_sim/eval_rdt_libero.py"
     if "--" not in argv:

@@ -22,7 +22,7 @@ from headway.recipes.rdt.section import RdtSection
 from headway.task.order import mix
 
 GREY = 127
-"""Stands where there is no picture: the mean of what the encoders expect."""
+"""Used where there is no picture: the mean of what the encoders expect."""
 _JITTER = {"brightness": 0.3, "contrast": 0.4, "saturation": 0.5, "hue": 0.03}
 _LUMA = np.array([0.299, 0.587, 0.114], np.float32)
 
