@@ -168,8 +168,6 @@ def _resume(place: Path, run: RunDir, *words: str, ranks: int) -> str:
     """Train on; the history must say from where, and the newest checkpoint must pass."""
     before = list_checkpoints(run.checkpoints)[-1].step
     extra = [] if ranks == json.loads(run.plan.read_text())["world_size"] else [f"parallel.cpus={ranks}"]
-    if ranks == 1:
-        extra.append("parallel.strategy=auto")
     ended = headway(place, "resume", run.name, *words, *extra, "--no-trace")
     if ended.returncode:
         return _end(ended)

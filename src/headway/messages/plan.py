@@ -282,6 +282,10 @@ TEXTS: dict[str, Text] = {
         en_hint=("raise save.keep_every, set out= to a larger disk, or keep fewer:\n  save.keep_last=1"),
         zh_hint=("增大 save.keep_every、用 out= 指向更大的磁盘，或少保留检查点：\n  save.keep_last=1"),
     ),
+    "plan/fsdp-alone": Text(
+        en="parallel.strategy=fsdp has no effect: one rank has nobody to share its weights with",
+        zh="parallel.strategy=fsdp 不起作用：只有 1 个 rank，没有可分摊权重的对象",
+    ),
     "plan/ranks-over-cores": Text(
         en="{ranks} CPU ranks share {cores} cores, which is slower than {cores} ranks",
         zh="{ranks} 个 CPU rank 共用 {cores} 个核：比 {cores} 个 rank 更慢",

@@ -56,11 +56,23 @@ def lay_out(config: RunConfig, machine: MachineReport, origins: Mapping[str, str
         gpus=gpus,
         world_size=world_size,
         local_size=local_size,
-        strategy=parallel.strategy if parallel.strategy != "auto" else "ddp" if world_size > 1 else "single",
+        strategy=_choose_strategy(parallel, world_size),
         precision=precision,
         threads=threads,
-        warnings=tuple(_warn(machine, gpus, local_size, threads, precision)),
+        warnings=(*_warn_alone(parallel, world_size), *_warn(machine, gpus, local_size, threads, precision)),
     )
+
+
+def _choose_strategy(parallel: ParallelConfig, world_size: int) -> Literal["single", "ddp", "fsdp"]:
+    """Return the strategy: a rank alone has nobody to share with, also in a run that began with more."""
+    if parallel.strategy == "fsdp" and world_size == 1:
+        return "single"
+    return parallel.strategy if parallel.strategy != "auto" else "ddp" if world_size > 1 else "single"
+
+
+def _warn_alone(parallel: ParallelConfig, world_size: int) -> list[PlanWarning]:
+    is_alone = parallel.strategy == "fsdp" and world_size == 1
+    return [PlanWarning(code="plan/fsdp-alone", facts={})] if is_alone else []
 
 
 def _keep_one(

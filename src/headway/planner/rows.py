@@ -87,7 +87,7 @@ def _where(plan: Plan, config: RunConfig, origins: Mapping[str, str], machine: M
     else:
         single = plan.strategy == "single" and config.parallel.strategy == "single"
         yield make_row("ranks", plan.world_size, _from(origins, "parallel.strategy" if single else "parallel.cpus"))
-    if config.parallel.strategy == "auto":
+    if config.parallel.strategy != plan.strategy:
         yield make_row("strategy", plan.strategy, origin_code="plan/from-ranks", ranks=plan.world_size)
     else:
         yield make_row("strategy", plan.strategy, _from(origins, "parallel.strategy"))

@@ -117,6 +117,16 @@ def test_one_rank_is_single_and_single_is_one_rank():
     assert plan(parallel=ParallelConfig(strategy="single")).world_size == 1
 
 
+def test_one_rank_shards_nothing_and_is_told_so():
+    """A run that began with two sharded ranks goes on with one."""
+    made = plan(parallel=ParallelConfig(cpus=1, strategy="fsdp"))
+    assert made.strategy == "single"
+    assert [one.code for one in made.warnings] == ["plan/fsdp-alone"]
+    assert next(row for row in made.rows if row.key == "strategy").origin_code == "plan/from-ranks"
+    two = plan(parallel=ParallelConfig(cpus=2, strategy="fsdp"))
+    assert (two.strategy, "plan/fsdp-alone" in [one.code for one in two.warnings]) == ("fsdp", False)
+
+
 @pytest.mark.parametrize(
     ("here", "parallel", "origins"),
     [
