@@ -164,6 +164,7 @@ def go_back(run: Run, file: int | None, attempt: int) -> bool:
             run.needs_checkpoint = True
         else:
             _look_at_disk(run, held.small()[0]["saved"])
+            run.metrics.go_back(run.progress.step)
     if why:
         run.reporter.event({"kind": "memory_refused", "rank": ranks.rank, "why": why})
     run.last_step = _open(run, file, attempt, search)

@@ -6,6 +6,7 @@ import errno
 import mmap
 import os
 
+import numpy as np
 import pytest
 
 from fakes.engine_run import make_job, read_tensors, reports
@@ -14,6 +15,7 @@ from headway.engine.loop import end_step, take_step, train
 from headway.engine.precision import Precision
 from headway.engine.rank import prepare
 from headway.engine.reporter import Reporter
+from headway.task.order import Order
 from headway.telemetry import RunDir, read_metrics
 
 WORDS = ("train.steps=12", "save.every=5", "eval.every=4", "task.norm=true", "ema.decay=0.9", "batch.accumulation=2")
@@ -96,6 +98,20 @@ def test_a_checkpoint_that_was_lost_on_its_way_is_written_again(tmp_path, memory
     assert (again.progress.step, again.owes_save) == (5, True)
     train(again)
     assert next(event["step"] for event in reports(tmp_path, "checkpoint_committed")) == 5
+
+
+def test_lines_beyond_the_kept_step_are_not_of_the_run_that_goes_on_from_it(tmp_path, memory):
+    """The step after it is skipped by the guard, so it has no line of its own that would say so."""
+    bad = int(Order(97, 0).samples(np.arange(42, 43))[0][0])
+    words = ("save.in_memory=5", "save.every=100", "guard.policy=skip", f"task.nan_samples=[{bad}]")
+    run = open_run(tmp_path, memory, 1, *words)
+    take(run, 8)
+    run.metrics.flush()
+    again = open_run(tmp_path, memory, 2, *words)
+    assert (again.came_from, again.progress.step) == ("memory", 5)
+    take(again, 1)
+    again.metrics.flush()
+    assert list(read_metrics(RunDir(tmp_path).metrics(0))["step"]) == [1, 2, 3, 4, 5]
 
 
 def test_without_room_there_is_none_and_it_is_said(tmp_path, memory, monkeypatch):
