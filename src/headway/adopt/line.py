@@ -18,6 +18,7 @@ from typing import Any, Final
 from headway.adopt.elastic import Elastic, read_elastic
 from headway.adopt.exact import stay_in_front
 from headway.adopt.interpreter import Torch, find_torch
+from headway.adopt.per_node import spread_over_nodes
 from headway.adopt.record import Launch
 from headway.adopt.reread import is_clean_file, read_clean_file
 from headway.adopt.shell.bash import SHELLS_OWN, expand, find_program, has_head, needs_bash, quote_for_bash
@@ -56,6 +57,8 @@ class ReadLine:
     is_distributed: bool = False
     has_macros: bool = False
     """Torch puts the rank's number into the arguments."""
+    spans_nodes: bool = False
+    """The line's launcher is started once per node, and told of the others."""
     restarts: int | None = None
     run_id: str = ""
     """`--rdzv-id` of the line."""
@@ -177,6 +180,10 @@ def _start(given: _Given, wanted: str | None) -> ReadLine:
         return _original(given, name, say("run/why-unknown"), wanted)
     if launch.launcher != "python" or launch.wrappers or not _PYTHON.fullmatch(given.words[0]):
         what = ", ".join(launch.wrappers) or launch.launcher
+        spread = spread_over_nodes(launch, given.words, given.num_nodes) if given.num_nodes > 1 else None
+        if spread is not None and wanted != "native":
+            line = _original(replace(given, words=spread), name, "", wanted)
+            return replace(line, spans_nodes=True, has_macros=True)
         return _original(given, name, say("run/why-launcher", launcher=what), wanted)
     return _original(given, name, "", wanted) if wanted == "original" else _plain_python(given, name)
 

@@ -11,6 +11,8 @@ import click
 
 from headway.cli.bilingual import command, option
 from headway.cli.options import RUN, RUNS
+from headway.cli.queue import find_job, job_elsewhere, stop_job
+from headway.cluster import interrupt_job
 from headway.errors import UsageError
 from headway.launch import find_holder, request_stop
 from headway.messages import say
@@ -30,7 +32,11 @@ def attach(run: str | None, out: Path) -> int:
     place = find_run(run, out)
     while not _follow(place):
         # Once: save and stop. Again: stop now; the supervisor knows the difference.
-        request_stop(place)
+        job = job_elsewhere(place, out)
+        if job is not None:
+            interrupt_job(job.job)
+        else:
+            request_stop(place)
         click.echo(say("cli/stop-sent", run=place.name), err=True)
     return 0
 
@@ -48,7 +54,13 @@ def _follow(place: RunDir) -> bool:
 @RUNS
 def stop(run: str | None, now: bool, wait_s: float, out: Path) -> int:
     """See the message `cli/stop-help`."""
+    job = find_job(run, out)
+    if job is not None:
+        return stop_job(job, now=now, wait_s=wait_s)
     place = find_run(run, out)
+    job = job_elsewhere(place, out)
+    if job is not None:  # its supervisor is on a node that we cannot signal; Slurm can
+        return stop_job(job, now=now, wait_s=wait_s)
     deadline = time.monotonic() + wait_s
     asked: set[int] = set()
     while True:

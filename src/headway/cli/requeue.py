@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from headway.cli.bilingual import command, option
-from headway.cluster import MOST_IDLE, End, judge_end, note_end, query_job, requeue_job
+from headway.cluster import MOST_IDLE, End, judge_end, note_end, own_job, query_job, requeue_job
 from headway.errors import StoppedForGood, UsageError
 from headway.messages import say
 from headway.telemetry import RunDir, run_state
@@ -19,8 +19,8 @@ from headway.telemetry import RunDir, run_state
 @option("--exit-code", type=click.IntRange(0, 255), required=True, help="cluster/option-exit-code")
 def requeue(folder: Path, exit_code: int) -> int:
     """See the message `cluster/requeue-help`."""
-    job = os.environ.get("SLURM_JOB_ID")
-    if not job:
+    job = own_job(os.environ)
+    if job is None:
         raise UsageError("cluster/not-in-job")
     named = folder / f"run-{job}"
     step = run_state(RunDir(Path(os.fsdecode(named.read_bytes())))).step if named.exists() else 0

@@ -93,19 +93,21 @@ def run(
         return follow(found, _tell)
     nodes = found
     refuse_behind(nodes, is_detached)
-    read = read_line(line, launcher, environ, num_nodes=nodes.most if nodes is not None else 1)
+    num_nodes = nodes.most if nodes is not None else 1
     if dry_run:
-        return _show(read, wish, as_json=as_json)
-    for note in list_notes(read, wish):
-        _tell(say("run/note", text=note))
-    claims = Claims(read.name)
-    try:
-        with assembled(nodes, _tell) as assembly:
+        return _show(read_line(line, launcher, environ, num_nodes=num_nodes), wish, as_json=as_json)
+    # The door comes first: where the line is refused, nodes that wait for this one hear of it.
+    with assembled(nodes, _tell) as assembly:
+        read = read_line(line, launcher, environ, num_nodes=num_nodes)
+        for note in list_notes(read, wish):
+            _tell(say("run/note", text=note))
+        claims = Claims(read.name)
+        try:
             return _start(
                 read, wish, claims, environ=environ, assembly=assembly, is_detached=is_detached, run_file=run_file
             )
-    finally:
-        claims.release()
+        finally:
+            claims.release()
 
 
 def _start(

@@ -12,6 +12,7 @@ from click.core import ParameterSource
 
 from headway.cli.bilingual import argument, echo_json, group, option
 from headway.cli.options import SHOWN_DRY_RUN, SHOWN_JSON, SHOWN_RUNS
+from headway.cli.queue import jobs_for_list, show_jobs
 from headway.errors import UsageError
 from headway.messages import say
 from headway.telemetry import (
@@ -46,19 +47,25 @@ def runs(ctx: click.Context, tags: tuple[str, ...], states: tuple[str, ...], out
     rows, closed = list_rows(out), list_closed(out)
     rows = [row for row in rows if not states or row.state in states]
     rows = [row for row in rows if set(tags) <= set(read_note(RunDir(out / row.name)).tags)]
+    jobs, trouble = jobs_for_list(out)
     if as_json:
         told = {"schema": "runs/1", "out": str(out), "runs": [asdict(row) for row in rows], "unreadable": closed}
-        echo_json(told)
+        echo_json({**told, "jobs": [job.to_json() for job in jobs], "jobs_trouble": trouble})
         return
     if rows:
         show(render_runs(rows, width=columns()))
     elif tags or states:
         click.echo(say("ui/runs-none-such"), err=True)
-    elif not closed:
+    elif not closed and not jobs:
         click.echo(say("ui/runs-empty", out=out), err=True)
     if closed:
         names = ", ".join(map(clean_text, closed[:_NAMED])) + (", …" if len(closed) > _NAMED else "")
         click.echo(say("ui/runs-closed", num=len(closed), names=names), err=True)
+    if jobs:
+        click.echo()
+        show_jobs(jobs)
+    if trouble is not None:
+        click.echo(say("cluster/jobs-unknown", why=trouble), err=True)
 
 
 @runs.command("rm", help="ui/help-runs-rm")

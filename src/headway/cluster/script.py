@@ -10,14 +10,19 @@ from headway.cluster.request import MARGIN_S, Request
 
 SCRIPT_NAME: Final = "job.sh"
 OUTPUT_NAME: Final = "output-%j.log"
+ARRAY_OUTPUT: Final = "output-%A_%a.log"
+ARRAY_WORD: Final = "{array}"
+"""In the words of an array's command: the number of the element."""
+
+_ARRAY_LINE: Final = 'words=("${words[@]//\\{array\\}/$SLURM_ARRAY_TASK_ID}")\n'
 
 _BODY: Final = """
 cd -- {cwd} || exit 3
 {setup}folder={folder}
-run_file=$folder/run-$SLURM_JOB_ID    # the run that this job has begun
+run_file=$folder/run-{job}    # the run that this job has begun
 headway=({python} -P -m headway --lang {lang})
 words=({words})
-if [ -s "$run_file" ]; then    # queued again: the same run continues
+{array}if [ -s "$run_file" ]; then    # queued again: the same run continues
     {again}
 fi
 
@@ -51,6 +56,8 @@ def write_script(request: Request) -> str:
         python=shlex.quote(request.python),
         lang=request.lang,
         words=" ".join(map(shlex.quote, request.words)),
+        job="$SLURM_JOB_ID" if request.array is None else "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID",
+        array="" if request.array is None else _ARRAY_LINE,
         again=again,
         srun=" ".join(srun),
     )
@@ -68,8 +75,9 @@ def _options(request: Request) -> list[str]:
         "ntasks-per-node": 1,
         "gpus-per-node": request.gpus_per_node,
         "cpus-per-task": request.cpus_per_task,
+        "array": request.array,
         "signal": f"TERM@{math.ceil(request.grace_s) + MARGIN_S}",
         "open-mode": "append",
-        "output": OUTPUT_NAME,
+        "output": OUTPUT_NAME if request.array is None else ARRAY_OUTPUT,
     }
     return [*(f"--{key}={value}" for key, value in asked.items() if value is not None), "--requeue", *request.options]

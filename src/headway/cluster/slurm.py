@@ -11,7 +11,7 @@ from typing import Final
 from headway.errors import CheckError
 
 _ANSWER_S: Final = 60.0
-_SQUEUE: Final = ("squeue", "--noheader", "--states=all", "--format=%i|%T|%r")
+_SQUEUE: Final = ("squeue", "--noheader", "--array", "--states=all", "--format=%i|%T|%r")
 _SACCT: Final = ("sacct", "--noheader", "--parsable2", "--allocations", "--format=JobID,State,Reason")
 
 
@@ -49,6 +49,26 @@ def query_job(job: str) -> JobState | None:
     return found.get(job)
 
 
+def query_jobs(jobs: Sequence[str], timeout_s: float) -> dict[str, JobState]:
+    """Return the states of those jobs that the queue still knows; an array's elements each, as `12_3`."""
+    try:
+        return parse_squeue(_ask([*_SQUEUE, f"--jobs={','.join(jobs)}"], timeout_s=timeout_s))
+    except CheckError as err:
+        if "Invalid job id" in str(err.facts.get("text")):
+            return {}
+        raise
+
+
+def cancel_job(job: str) -> None:
+    """Take a job out of the queue; where it runs, end it."""
+    _ask(["scancel", job])
+
+
+def interrupt_job(job: str) -> None:
+    """Send what Ctrl-C sends to the command of a running job: it saves and ends for good."""
+    _ask(["scancel", "--signal=INT", f"{job}.0"])
+
+
 def requeue_job(job: str) -> None:
     """Put a running job back into the queue."""
     _ask(["scontrol", "requeue", job])
@@ -74,14 +94,14 @@ def parse_sacct(text: str) -> dict[str, JobState]:
     }
 
 
-def _ask(words: Sequence[str], cwd: Path | None = None) -> str:
+def _ask(words: Sequence[str], cwd: Path | None = None, timeout_s: float = _ANSWER_S) -> str:
     try:
         done = subprocess.run(
             words,
             cwd=cwd,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=_ANSWER_S,
+            timeout=timeout_s,
             check=False,
             text=True,
             errors="replace",
@@ -89,7 +109,7 @@ def _ask(words: Sequence[str], cwd: Path | None = None) -> str:
     except FileNotFoundError as err:
         raise CheckError("cluster/no-slurm", program=words[0]) from err
     except subprocess.TimeoutExpired as err:
-        raise CheckError("cluster/slurm-silent", program=words[0], seconds=f"{_ANSWER_S:g}") from err
+        raise CheckError("cluster/slurm-silent", program=words[0], seconds=f"{timeout_s:g}") from err
     if done.returncode:
         text = done.stderr.strip() or f"exit code {done.returncode}"
         raise CheckError("cluster/slurm-refused", program=words[0], text=text)

@@ -57,6 +57,8 @@ class ForeignLine:
     """The ranks are told RANK, WORLD_SIZE and where to meet; a plain `python x.py` is not."""
     has_macros: bool = False
     """The arguments are torchrun's: `${local_rank}` in them becomes the number, `$$` a dollar, as torch does it."""
+    spans_nodes: bool = False
+    """The line is a launcher of one node, started once on each; `${node}`, `${address}` and `${port}` become values."""
     run_id: str = "headway"
     role: str = "default"
     has_hook: bool = True

@@ -9,29 +9,104 @@ _SITE = """\
   printf '%s:\\n  partition: gpu\\n  time: "2:00:00"\\n' {site} > {path}"""
 
 TEXTS: dict[str, Text] = {
-    "cluster/line": Text(en="submit a command as a cluster job (Slurm)", zh="把命令作为集群任务提交（Slurm）"),
+    "cluster/line": Text(en="submit a command as a cluster job", zh="把命令作为集群任务提交"),
     "cluster/help": Text(
         en="Submit a command as a cluster job: after `--`, write it as you would on this machine.\n\n"
         "A readable batch file is written beside the runs and submitted with sbatch. Before its time limit or a "
         "preemption the run saves and stops, the job is queued again, and the same run continues. After exit code 93, "
-        "or three starts in a row without a new step, it is not queued again. `run` starts your own launch line again "
-        "unchanged. The values of --site are in ~/.config/headway/clusters.yaml, under the name of the site.\n\n"
+        "or three starts in a row without a new step, it is not queued again. Your own launch line is started again "
+        "unchanged. With --array, {{array}} in the words becomes the number of the element, and each element is a run of "
+        "its own. The values of --site are in ~/.config/headway/clusters.yaml, under the name of the site.\n\n"
         "Example:\n"
         "  headway submit --slurm --gpus-per-node 8 --time 2:00:00 -- train nanochat\n"
-        "  headway submit --slurm --site lab --dry-run -- run torchrun train.py",
+        "  headway submit --slurm --nodes 2 -- torchrun --nproc-per-node 8 train.py\n"
+        "  headway submit --slurm --array 0-3 -- train nanochat seed={{array}}\n"
+        "  headway submit --kubernetes --image lab/train:1 --dry-run -- train nanochat",
         zh="把命令作为集群任务提交：`--` 之后与在本机的写法相同。\n\n"
         "在训练目录旁写出可读的批处理文件，并用 sbatch 提交。到达时限或被抢占之前，训练先保存并停止，任务重新排队，"
-        "之后同一训练继续。退出码 93，或连续三次启动都没有完成新的步，则不再排队。`run` 会原样重新启动你的命令。"
+        "之后同一训练继续。退出码 93，或连续三次启动都没有完成新的步，则不再排队。你自己的启动命令会原样重新启动。"
+        "使用 --array 时，命令中的 {{array}} 会换成数组元素的编号，每个元素是一次独立的训练。"
         "--site 的取值来自 ~/.config/headway/clusters.yaml，按站点名称查找。\n\n"
         "示例：\n"
         "  headway submit --slurm --gpus-per-node 8 --time 2:00:00 -- train nanochat\n"
-        "  headway submit --slurm --site lab --dry-run -- run torchrun train.py",
+        "  headway submit --slurm --nodes 2 -- torchrun --nproc-per-node 8 train.py\n"
+        "  headway submit --slurm --array 0-3 -- train nanochat seed={{array}}\n"
+        "  headway submit --kubernetes --image lab/train:1 --dry-run -- train nanochat",
     ),
     "cluster/option-slurm": Text(en="submit to Slurm", zh="提交到 Slurm"),
+    "cluster/option-kubernetes": Text(en="submit to Kubernetes by kubectl", zh="用 kubectl 提交到 Kubernetes"),
+    "cluster/option-kind": Text(
+        en="what Kubernetes makes of it; default: job (an Indexed Job)",
+        zh="Kubernetes 对象的种类，默认 job（Indexed Job）",
+    ),
+    "cluster/option-image": Text(
+        en="container image that has Headway and your code", zh="包含 Headway 和你的代码的容器镜像"
+    ),
+    "cluster/option-volume": Text(
+        en="volume claim for the runs and where it is mounted; every pod sees it",
+        zh="保存训练的卷声明及其挂载位置，所有 pod 都能看到",
+    ),
+    "cluster/option-namespace": Text(en="namespace; default: kubectl's own", zh="命名空间，默认为 kubectl 的当前值"),
+    "cluster/option-memory": Text(en="memory per node, such as 64Gi", zh="每个节点的内存，例如 64Gi"),
+    "cluster/option-shm": Text(en="size of /dev/shm; default: 8Gi", zh="/dev/shm 的大小，默认 8Gi"),
+    "cluster/option-runtime": Text(
+        en="ClusterTrainingRuntime of a TrainJob; default: torch-distributed",
+        zh="TrainJob 的 ClusterTrainingRuntime，默认 torch-distributed",
+    ),
+    "cluster/no-image": Text(
+        en="a pod needs an image that has Headway and your code",
+        zh="pod 需要包含 Headway 和你的代码的镜像",
+        en_hint="name it:\n  --image registry.example/lab/train:1",
+        zh_hint="指明镜像：\n  --image registry.example/lab/train:1",
+    ),
+    "cluster/no-volume": Text(
+        en="{nodes} nodes need a volume that all of them see: checkpoints are written there",
+        zh="{nodes} 个节点需要一个都能看到的卷，检查点写在那里",
+        en_hint="name a claim that can be mounted by many (ReadWriteMany):\n  --volume runs:/data",
+        zh_hint="指明可被多个 pod 挂载的卷声明（ReadWriteMany）：\n  --volume runs:/data",
+    ),
+    "cluster/bad-volume": Text(
+        en="{value} is not a claim and a folder",
+        zh="{value} 不是“卷声明:目录”",
+        en_hint="the claim's name, a colon, and where it is mounted:\n  --volume runs:/data",
+        zh_hint="卷声明的名称、冒号和挂载位置：\n  --volume runs:/data",
+    ),
+    "cluster/bad-pod-name": Text(
+        en="{name} cannot be the name of an object of Kubernetes", zh="{name} 不能作为 Kubernetes 对象的名称"
+    ),
+    "cluster/secret-pod": Text(
+        en="{word} holds a secret, and a manifest is kept by the cluster",
+        zh="{word} 含有密钥，而清单会保存在集群中",
+        en_hint="put it into a Secret of Kubernetes that your image reads",
+        zh_hint="放进镜像会读取的 Kubernetes Secret",
+    ),
+    "cluster/of-kubernetes": Text(en="{option} belongs to --kubernetes", zh="{option} 只用于 --kubernetes"),
+    "cluster/of-slurm": Text(en="{option} belongs to --slurm", zh="{option} 只用于 --slurm"),
+    "cluster/no-kubectl": Text(
+        en="kubectl is not on this machine",
+        zh="本机没有 kubectl",
+        en_hint="print the manifests and create them elsewhere: add --dry-run",
+        zh_hint="打印清单并在别处创建：加上 --dry-run",
+    ),
+    "cluster/kubectl-refused": Text(en="kubectl: {text}", zh="kubectl 报告：{text}"),
+    "cluster/pods-submitted": Text(
+        en="{name} is created\nfollow it: {logs}\nend it: {delete}",
+        zh="{name} 已创建\n跟踪输出：{logs}\n结束：{delete}",
+    ),
+    "cluster/no-resume-in-pods": Text(
+        en="resume cannot be submitted to Kubernetes: its run is on a volume that is not seen from here",
+        zh="resume 不能提交到 Kubernetes：它的训练在此处看不到的卷上",
+        en_hint="a job that is started again continues its run by itself",
+        zh_hint="重新启动的任务会自行继续它的训练",
+    ),
     "cluster/option-nodes": Text(en="number of nodes; default: 1", zh="节点数，默认 1"),
     "cluster/option-gpus": Text(en="GPUs per node", zh="每个节点的 GPU 数"),
     "cluster/option-cpus": Text(en="CPUs per node", zh="每个节点的 CPU 数"),
     "cluster/option-time": Text(en="time limit, as Slurm writes it", zh="时限，按 Slurm 的写法"),
+    "cluster/option-array": Text(en="elements of an array, as Slurm writes them", zh="数组元素，按 Slurm 的写法"),
+    "cluster/option-follow": Text(
+        en="show the queue and the output until the job has ended", zh="显示排队状态和输出，直到任务结束"
+    ),
     "cluster/option-partition": Text(en="partition", zh="分区"),
     "cluster/option-site": Text(
         en="take further values from this site in ~/.config/headway/clusters.yaml",
@@ -55,8 +130,8 @@ TEXTS: dict[str, Text] = {
         "  headway requeue runs/slurm/20261118-214500-ab12 --exit-code 143",
     ),
     "cluster/no-engine": Text(
-        en="no scheduler is named",
-        zh="没有指明调度系统",
+        en="name one scheduler: --slurm or --kubernetes",
+        zh="请指明一个调度系统：--slurm 或 --kubernetes",
         en_hint="name it:\n  {typed}",
         zh_hint="指明调度系统：\n  {typed}",
     ),
@@ -131,7 +206,53 @@ TEXTS: dict[str, Text] = {
     "cluster/value": Text(en="{key}={value} ({origin})", zh="{key}={value}（{origin}）"),
     "cluster/submitted": Text(en="job {job} is submitted: {state}", zh="任务 {job} 已提交：{state}"),
     "cluster/follow": Text(
-        en="follow it: {typed}\nsave and queue again: {stop}", zh="跟踪输出：{typed}\n保存并重新排队：{stop}"
+        en="follow it: {typed}\nsave and end it: headway stop {job}",
+        zh="跟踪输出：{typed}\n保存并结束：headway stop {job}",
+    ),
+    "cluster/follow-array": Text(
+        en="see its elements: {typed}\noutput: {folder}", zh="查看各元素：{typed}\n输出位于：{folder}"
+    ),
+    "cluster/follow-json": Text(en="--follow and --json exclude each other", zh="--follow 与 --json 不能同时使用"),
+    "cluster/now": Text(en="job {job}: {state}", zh="任务 {job}：{state}"),
+    "cluster/ended": Text(en="job {job} has ended: {state}", zh="任务 {job} 已结束：{state}"),
+    "cluster/cancelled": Text(en="job {job} is cancelled", zh="任务 {job} 已取消"),
+    "cluster/stop-sent": Text(
+        en="job {job}: asked run {run} to save and stop; the job is not queued again",
+        zh="任务 {job}：已通知训练 {run} 保存并停止，任务不再排队",
+    ),
+    "cluster/stop-slow": Text(
+        en="job {job} has not ended after {seconds} s",
+        zh="等了 {seconds} 秒，任务 {job} 仍未结束",
+        en_hint="wait longer, or end it without saving:\n  headway stop {job} --wait 300\n  headway stop {job} --now",
+        zh_hint="继续等待，或不保存直接结束：\n  headway stop {job} --wait 300\n  headway stop {job} --now",
+    ),
+    "cluster/not-live": Text(en="job {job} neither waits nor runs: {state}", zh="任务 {job} 既未排队也未运行：{state}"),
+    "cluster/array-element": Text(
+        en="job {job} is an array: {names:list}",
+        zh="任务 {job} 是数组：{names:list}",
+        en_hint="name one element, or cancel them all:\n  headway stop {first}\n  scancel {job}",
+        zh_hint="指明一个元素，或全部取消：\n  headway stop {first}\n  scancel {job}",
+    ),
+    "cluster/jobs-unknown": Text(
+        en="the state of submitted jobs is unknown: {why}", zh="无法得知已提交任务的状态：{why}"
+    ),
+    "cluster/column-job": Text(en="job", zh="任务"),
+    "cluster/column-state": Text(en="queue", zh="队列状态"),
+    "cluster/column-reason": Text(en="reason", zh="原因"),
+    "cluster/column-name": Text(en="name", zh="名称"),
+    "cluster/column-run": Text(en="run", zh="训练"),
+    "cluster/bad-array": Text(
+        en="{value} is not an array of Slurm",
+        zh="{value} 不是 Slurm 的数组",
+        en_hint="a range, a list, or a range of which so many run at a time:\n"
+        "  --array 0-9\n  --array 1,3,5\n  --array 0-99%4",
+        zh_hint="范围、列表，或带同时运行上限的范围：\n  --array 0-9\n  --array 1,3,5\n  --array 0-99%4",
+    ),
+    "cluster/time-too-short": Text(
+        en="a time limit of {value} leaves no time to train: the run is asked to save {seconds} s before it",
+        zh="时限 {value} 没有留下训练时间：训练会在时限前 {seconds} 秒收到保存请求",
+        en_hint="give it more time, or a run that saves faster a shorter grace:\n  launch.grace_s=10",
+        zh_hint="增加时限；保存较快的训练可缩短等待：\n  launch.grace_s=10",
     ),
     "cluster/not-in-job": Text(
         en="this is not a Slurm job: SLURM_JOB_ID is not set", zh="这不是 Slurm 任务：没有设置 SLURM_JOB_ID"

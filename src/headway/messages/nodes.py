@@ -103,8 +103,14 @@ TEXTS: dict[str, Text] = {
     "nodes/original-line": Text(
         en="this launch line cannot be started on several nodes: {why}",
         zh="这条启动命令无法在多个节点上启动：{why}",
-        en_hint="use a torchrun line or a plain python line",
-        zh_hint="改用 torchrun 命令或普通 python 命令",
+        en_hint="use a line of torchrun, accelerate launch or plain python",
+        zh_hint="改用 torchrun、accelerate launch 或普通 python 命令",
+    ),
+    "nodes/line-processes": Text(
+        en="the line does not say how many processes {launcher} starts, which every node must know",
+        zh="启动命令没有写明 {launcher} 启动多少个进程，而每个节点都需要知道",
+        en_hint="say it, for one node:\n  --num_processes 8",
+        zh_hint="写明单个节点的进程数：\n  --num_processes 8",
     ),
     "nodes/line-nodes": Text(
         en="the launch line asks for {there} nodes, but --nodes is {here}",
@@ -148,6 +154,12 @@ TEXTS: dict[str, Text] = {
         zh="没有指明主节点：需要 --leader、--meet、--run 三者之一",
         en_hint="for example, with the file that the leader writes:\n  headway node --meet /shared/meet.json",
         zh_hint="例如使用主节点写入的文件：\n  headway node --meet /shared/meet.json",
+    ),
+    "nodes/called-off": Text(
+        en="the leading node has ended before all nodes were there, exit code {exit}",
+        zh="主节点在所有节点到齐之前已结束，退出码 {exit}",
+        en_hint="its own output says why",
+        zh_hint="原因见主节点的输出",
     ),
     "nodes/public-address": Text(
         en="{address} can be reached from outside a private network, but traffic between ranks is not encrypted",

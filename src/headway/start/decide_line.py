@@ -100,6 +100,7 @@ def decide_line(
         launcher=read.launcher,
         is_distributed=read.is_native and (read.is_distributed or world_size > 1 or nodes is not None),
         has_macros=read.has_macros,
+        spans_nodes=read.spans_nodes,
         run_id=read.run_id,
         role=read.role or "default",
         has_hook=wish.has_hook,
@@ -124,7 +125,7 @@ def decide_line(
     )
     elsewhere = 0
     if nodes is not None:
-        if not read.is_native:
+        if not read.is_native and not read.spans_nodes:
             raise UsageError("nodes/original-line", why=read.why_original or read.launcher)
         counted = read.num_ranks if isinstance(read.num_ranks, str) else None
         elsewhere = nodes.settle_line(job, wish.gpus, counted)

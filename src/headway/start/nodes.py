@@ -9,7 +9,7 @@ import socket
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import headway
 from headway.config import LoadedConfig
-from headway.errors import CheckError, PlanError, UsageError
+from headway.errors import CheckError, HeadwayError, PlanError, UsageError
 from headway.launch import Job, Nursery, Training, read_job, write_job
 from headway.launch.nodes.leader import Hello, Leader, Node
 from headway.launch.nodes.link import Door
@@ -40,6 +40,8 @@ from headway.telemetry import RunDir, write_json
 
 _COUNTS: Final = re.compile(r"(\d+)(?::(\d+))?")
 _TELL_S: Final = 15.0
+_CALLED_OFF_S: Final = 3600.0
+"""How long the word that a start was called off is kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +153,12 @@ class Assembly:
             counted: `gpu` or `auto`, where the line says so.
         """
 
+        spans = job.foreign is not None and job.foreign.spans_nodes
+
         def admit(node: Node) -> tuple[str, Mapping[str, object]] | None:
+            if spans:
+                node.num_ranks, node.devices = 1, None  # its launcher makes the ranks
+                return None
             if wanted is not None:
                 return _take_gpus(node, node.hello, int(wanted) if wanted.isdigit() else wanted.split(","))
             by_gpu = len(node.hello.gpus) if counted in ("gpu", "auto") and job.devices != () else 0
@@ -212,6 +219,7 @@ def assembled(wish: NodesWish | None, tell: Tell) -> Iterator[Assembly | None]:
     meeting = Meeting(address=door.address[0], port=door.address[1], secret=secret)
     leader = Leader(door, num_nodes=wish.most, least=wish.least, version=headway.__version__)
     assembly = Assembly(wish, leader, meeting, tell)
+    exit_code = 1
     try:
         if wish.meet is not None:
             meeting.write(wish.meet)
@@ -220,13 +228,28 @@ def assembled(wish: NodesWish | None, tell: Tell) -> Iterator[Assembly | None]:
             leader.call_back = assembly.ssh.start
         tell(say("nodes/leading", address=meeting.address, port=meeting.port, nodes=wish.most))
         yield assembly
+    except HeadwayError as err:
+        exit_code = err.exit_code
+        raise
     finally:
+        is_early = assembly.file is None and not leader.is_whole
         leader.close(None)
         for file in (wish.meet, assembly.file):
             if file is not None:
                 file.unlink(missing_ok=True)
+        if is_early and wish.meet is not None:
+            _call_off(wish.meet, exit_code)
         if assembly.ssh is not None:
             assembly.ssh.close()
+
+
+def _call_off(meet: Path, exit_code: int) -> None:
+    """Let nodes that are still to come end at once, instead of waiting in an allocation for a leader that has ended."""
+    with suppress(OSError):
+        for old in meet.parent.glob(".nodes-slurm-*.json"):
+            if time.time() - old.stat().st_mtime > _CALLED_OFF_S:
+                old.unlink(missing_ok=True)
+        Meeting.call_off(meet, exit_code)
 
 
 def _take_gpus(node: Node, hello: Hello, wanted: object) -> tuple[str, Mapping[str, object]] | None:

@@ -19,6 +19,7 @@ from headway.cluster import (
     refuse_request,
     write_script,
 )
+from headway.cluster.request import seconds_of
 from headway.errors import UsageError
 
 WORDS = ("run", "python", "a b", "中 $HOME `id`", "it's", 'q"q', "x\n#SBATCH --partition=none", "\\", "*", "")
@@ -75,6 +76,8 @@ def test_only_our_own_runs_are_resumed():
     ("changes", "code"),
     [
         ({"time": "soon"}, "cluster/bad-time"),
+        ({"time": "1:30"}, "cluster/time-too-short"),
+        ({"array": "0-9%"}, "cluster/bad-array"),
         ({"partition": "a\n#SBATCH --uid=0"}, "cluster/bad-value"),
         ({"options": ("--x\n",)}, "cluster/bad-value"),
         ({"folder": Path("/a/100%j")}, "cluster/bad-folder"),
@@ -113,3 +116,24 @@ def test_a_job_without_progress_or_that_somebody_cancelled_is_not_queued_again(t
     ends = [note_end(tmp_path, "7", End(exit_code=143, step=step)) for step in (10, 20, 20, 20, 20)]
     assert [judge_end(one, "RUNNING") for one in ends] == [None] * 4 + ["cluster/no-progress"]
     assert judge_end(ends[0], "CANCELLED") == judge_end(ends[0], None) == "cluster/not-running"
+
+
+@pytest.mark.parametrize(
+    ("time", "seconds"),
+    [("90", 5400), ("1:30", 90), ("2:00:00", 7200), ("1-12", 129_600), ("1-0:30", 88_200), ("UNLIMITED", None)],
+)
+def test_a_time_limit_is_read_as_slurm_means_it(time, seconds):
+    assert seconds_of(time) == seconds
+
+
+def test_an_element_of_an_array_gets_its_number_and_a_run_file_of_its_own(tmp_path):
+    words = ("train", "tiny", "seed={array}", "name=a {array} $b")
+    text = write_script(request(words=words, array="0-3", folder=tmp_path, cwd=str(tmp_path), python="echo"))
+    assert "#SBATCH --array=0-3" in text and "#SBATCH --output=output-%A_%a.log" in text
+    text = text.replace("headway=(echo -P -m headway --lang en)", "headway=(printf '%s\\n')")
+    text = 'srun() { while [[ $1 = --* ]]; do shift; done; "$@"; }\n' + text
+    names = {"SLURM_JOB_ID": "14", "SLURM_ARRAY_JOB_ID": "12", "SLURM_ARRAY_TASK_ID": "2", "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(["bash", "-c", text], env=names, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        "train", "--run-file", str(tmp_path / "run-12_2"), "tiny", "seed=2", "name=a 2 $b",
+    ]  # fmt: skip

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from headway.errors import UsageError
+from headway.errors import CheckError, UsageError
 from headway.launch.nodes.link import Link, LinkError, greet_follower, greet_leader
-from headway.launch.nodes.rendezvous import Meeting, open_listener, read_place
+from headway.launch.nodes.rendezvous import Meeting, open_listener, read_place, wait_for_meeting
 from headway.start.follow import FollowWish
-from headway.start.nodes import NodesWish, wish_nodes
+from headway.start.nodes import NodesWish, assembled, wish_nodes
 from headway.start.slurm import place_in_step
 
 
@@ -157,3 +157,14 @@ def test_a_slurm_step_with_several_tasks_per_node_is_refused():
     with pytest.raises(UsageError) as refused:
         place_in_step(None, Path("runs"), {**STEP, "SLURM_STEP_NUM_TASKS": "16"})
     assert refused.value.code == "nodes/slurm-tasks"
+
+
+def test_a_start_that_is_called_off_ends_those_who_wait_for_it(tmp_path):
+    meet = tmp_path / ".nodes-slurm-7-0-0.json"
+    wish = NodesWish(most=2, least=2, address="127.0.0.1", meet=meet)
+    with pytest.raises(UsageError), assembled(wish, lambda _: None):
+        assert Meeting.read(meet) is not None
+        raise UsageError("nodes/original-line", why="x")
+    with pytest.raises(CheckError) as ended:
+        wait_for_meeting(meet, 5.0)
+    assert ended.value.code == "nodes/called-off" and ended.value.facts["exit"] == 2

@@ -20,7 +20,8 @@ def main(job: dict[str, Any]) -> NoReturn:
     """Replace this process; whatever prevents that is raised, and reported by the nursery."""
     argv, cwd, has_macros = _program(job)
     if has_macros:
-        argv = [argv[0], *(Template(word).safe_substitute(local_rank=job["local_rank"]) for word in argv[1:])]
+        values = {"local_rank": job["local_rank"]} | job.get("place", {})
+        argv = [argv[0], *(Template(word).safe_substitute(values) for word in argv[1:])]
     environment = _environment()
     os.chdir(cwd)
     # What is ignored stays so across an exec. Python ignores the first two, and `yes | head` would never end; a shell

@@ -110,7 +110,10 @@ class LineProgram:
 
     def order(self, seat: Seat) -> RankOrder:
         """Return what the rank in this seat is started with."""
-        return RankOrder(call={**rank_call(self._run, seat), **self._words}, env=self._env(seat))
+        call = {**rank_call(self._run, seat), **self._words}
+        if self._line.spans_nodes:  # a launcher per node, which makes the ranks
+            call["place"] = {"node": seat.node, "address": seat.address, "port": seat.port}
+        return RankOrder(call=call, env=self._env(seat))
 
     def _make_words(self, line: ForeignLine) -> dict[str, Any]:
         """What a rank executes: it needs no file, so that a directory that goes away at its start does not end it.
@@ -126,6 +129,7 @@ class LineProgram:
     def _env(self, seat: Seat) -> dict[str, str]:
         line, devices = self._line, self._job.devices
         found = {"HEADWAY_RANK": str(seat.rank)} if line.mode == "native" else {}
+        found |= seat.network if line.spans_nodes else {}
         found["HEADWAY_HOOK_FAMILY"] = "1" if line.makes_ranks else ""
         if devices is not None:
             found["CUDA_VISIBLE_DEVICES"] = ",".join(devices)

@@ -17,7 +17,7 @@ from typing import Final
 
 import psutil
 
-from headway.errors import UsageError
+from headway.errors import CheckError, UsageError
 from headway.telemetry import RunDir
 
 SECRET_NAME: Final = "HEADWAY_NODE_SECRET"
@@ -38,12 +38,13 @@ class Meeting:
 
     def write(self, path: Path) -> None:
         """Write it where only this user can read it; it is there in full or not at all."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f".{path.name}.{os.getpid()}")
-        fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with open(fd, "w", encoding="utf-8") as file:
-            json.dump({"schema": "nodes/1", "address": self.address, "port": self.port, "secret": self.secret}, file)
-        part.replace(path)
+        told = {"schema": "nodes/1", "address": self.address, "port": self.port, "secret": self.secret}
+        _write_private(path, told)
+
+    @staticmethod
+    def call_off(path: Path, exit_code: int) -> None:
+        """Say in its place that the leader has ended before all were there: whoever waits for it need not."""
+        _write_private(path, {"schema": "nodes/1", "over": exit_code})
 
     @classmethod
     def read(cls, path: Path) -> Meeting | None:
@@ -58,9 +59,20 @@ class Meeting:
                 raise UsageError("nodes/open-file", path=path, mode=f"{status.st_mode & 0o777:o}")
             try:
                 found = json.load(file)
+                if "over" in found:
+                    raise CheckError("nodes/called-off", exit=int(found["over"]))
                 return cls(address=str(found["address"]), port=int(found["port"]), secret=str(found["secret"]))
             except (ValueError, KeyError, TypeError) as err:
                 raise UsageError("nodes/bad-file", path=path) from err
+
+
+def _write_private(path: Path, told: Mapping[str, object]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with open(fd, "w", encoding="utf-8") as file:
+        json.dump(told, file)
+    part.replace(path)
 
 
 def meeting_file(run: RunDir) -> Path:
