@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import click
@@ -13,18 +14,24 @@ from headway.cli.consent import ask_trust
 from headway.cli.finish import finish, finish_behind
 from headway.cli.nodes_options import nodes_options
 from headway.cli.options import DETACH, DRY_RUN, RUN_FILE, RUNS, TRACE, WORDS
-from headway.launch import Claims, Lease, refuse_held
+from headway.errors import UsageError
+from headway.launch import FOREIGN_EXPIRES_S, Claims, Lease, refuse_held
 from headway.messages import say
 from headway.start.decide_resume import ResumeWish, decide_resume
 from headway.start.detach import Orders
+from headway.start.follow import FollowWish, follow
 from headway.start.nodes import NodesWish, assembled, refuse_behind
 from headway.start.nursery import EarlyNursery
+from headway.start.slurm import place_in_step
 from headway.start.source import refuse_foreign
 from headway.start.write import note_run, write_continued
-from headway.telemetry import find_run
+from headway.telemetry import RunDir, find_run
 from headway.ui.console_safe import make_console
 from headway.ui.output import unblocked
 from headway.ui.terminal.deciding import DecisionScreen
+
+_SPARE_S = 15.0
+_POLL_S = 1.0
 
 
 @command(
@@ -57,6 +64,10 @@ def resume(
     name = words[0] if words and "=" not in words[0] and not words[0].startswith("-") else None
     run = find_run(name, out)
     refuse_foreign(run)
+    found = place_in_step(nodes, run.root.absolute().parent)
+    if isinstance(found, FollowWish):
+        return follow(found, lambda text: click.echo(text, err=True))
+    nodes = found
     wish = ResumeWish(words=words[1:] if name else words, step=step, from_scratch=from_scratch, trace=trace)
     refuse_behind(nodes, detach)
     screen = DecisionScreen(make_console(stderr=True))
@@ -66,7 +77,7 @@ def resume(
         decide_resume(run, wish, screen, claims, is_dry=True, ask=ask_trust)
         return 0
     # Whatever follows reads and writes the run's directory: nobody else may, from here to the end of the run.
-    lease = Lease(run)
+    lease = _take(run, screen, waits=run_file is not None)
     try:
         with (
             assembled(nodes, screen.tell) as assembly,
@@ -87,3 +98,21 @@ def resume(
     finally:
         claims.release()
         lease.release()
+
+
+def _take(run: RunDir, screen: DecisionScreen, *, waits: bool) -> Lease:
+    """Take the lease. A scheduler starts a job again elsewhere while the lease of a dead node is fresh: wait it out.
+
+    A holder that lives renews its lease, and is refused as ever.
+    """
+    until, is_told = time.monotonic() + FOREIGN_EXPIRES_S + _SPARE_S, False
+    while True:
+        try:
+            return Lease(run)
+        except UsageError as err:
+            if not waits or err.code != "launch/lease-elsewhere" or time.monotonic() > until:
+                raise
+            if not is_told:
+                screen.tell(say("launch/lease-waiting", host=str(err.facts["host"]), seconds=f"{FOREIGN_EXPIRES_S:g}"))
+                is_told = True
+        time.sleep(_POLL_S)

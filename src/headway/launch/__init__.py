@@ -11,7 +11,7 @@ from headway.launch.foreign.printed import Progress, ProgressReader
 from headway.launch.foreign.resume_words import refuse_bad_words
 from headway.launch.hook import HOOK_SITE
 from headway.launch.job import ForeignLine, Job, Training, read_job, training_job, write_job
-from headway.launch.lease import Lease, clear_abandoned, find_holder, refuse_held
+from headway.launch.lease import FOREIGN_EXPIRES_S, Lease, clear_abandoned, find_holder, refuse_held
 from headway.launch.nursery import Nursery, start_nursery
 from headway.launch.outcome import Incident, Observer, Outcome, SilentObserver
 from headway.launch.program import Crew
@@ -22,6 +22,7 @@ from headway.launch.terminal import LOG_NAME
 __all__ = [
     "COERCED",
     "EXEC_ENTRY",
+    "FOREIGN_EXPIRES_S",
     "HOOK_SITE",
     "LOG_NAME",
     "Claims",

@@ -14,7 +14,7 @@ from headway.process import is_same_kernel, look_up, make_lease, sweep
 from headway.telemetry import LOCK_NAME, RunDir, is_locked, read_json, write_json
 
 RENEW_S: Final = 5.0
-_FOREIGN_EXPIRES_S: Final = 60.0
+FOREIGN_EXPIRES_S: Final = 60.0
 _LOCK_TRIES: Final = 5
 """Whoever only looks whether a run is held has its lock for an instant."""
 _LOCK_TRY_S: Final = 0.02
@@ -111,7 +111,7 @@ class Lease:
             # What the dead holder could not end, for it was killed outright, must not write into our attempt.
             if isinstance(lease.get("tag"), str):
                 sweep(lease["tag"])
-        elif "host" in lease and (age_s := self._age_s()) < _FOREIGN_EXPIRES_S:
+        elif "host" in lease and (age_s := self._age_s()) < FOREIGN_EXPIRES_S:
             raise UsageError(
                 "launch/lease-elsewhere",
                 run=self._run.name,

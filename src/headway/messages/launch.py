@@ -11,6 +11,10 @@ TEXTS: dict[str, Text] = {
         en_hint=("watch it:\n  headway watch {run}"),
         zh_hint=("查看进度：\n  headway watch {run}"),
     ),
+    "launch/lease-waiting": Text(
+        en="the run's supervisor on {host} may still live; waiting until its lease is {seconds} s old",
+        zh="{host} 上的监控可能仍在运行；等待其租约满 {seconds} 秒",
+    ),
     "launch/lease-elsewhere": Text(
         en="{run} is supervised by process {pid} on {host}, which was last seen {age} s ago",
         zh="{run} 由 {host} 上的进程 {pid} 监控，{age} 秒前仍有心跳",
