@@ -1,4 +1,4 @@
-"""A job that a scheduler starts again elsewhere: the lease of a dead machine is waited out, that of a living one not."""
+"""A job that a scheduler starts again elsewhere: the lease of a dead machine is waited out, a living one is not."""
 
 from __future__ import annotations
 
