@@ -67,7 +67,7 @@ TEXTS: dict[str, Text] = {
     ),
     "cluster/bad-volume": Text(
         en="{value} is not a claim and a folder",
-        zh="{value} 不是“卷声明:目录”",
+        zh="{value} 不是卷声明加目录",
         en_hint="the claim's name, a colon, and where it is mounted:\n  --volume runs:/data",
         zh_hint="卷声明的名称、冒号和挂载位置：\n  --volume runs:/data",
     ),
@@ -131,7 +131,7 @@ TEXTS: dict[str, Text] = {
     ),
     "cluster/no-engine": Text(
         en="name one scheduler: --slurm or --kubernetes",
-        zh="请指明一个调度系统：--slurm 或 --kubernetes",
+        zh="需要指明一个调度系统：--slurm 或 --kubernetes",
         en_hint="name it:\n  {typed}",
         zh_hint="指明调度系统：\n  {typed}",
     ),

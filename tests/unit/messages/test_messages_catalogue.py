@@ -55,6 +55,7 @@ COMPUTED = {
     "replay/sample-": "how a sample failed, by a word",
     "ui/phase-": "phases of a rank, by the heartbeat's names",
     "ui/compare-": "columns of a table, in a loop",
+    "cluster/column-": "columns of a table, in a loop",
     "ui/runs-": "columns of a table, in a loop",
     "ui/state-": "states of a run",
     "ui/watch-": "rows of a table, in a loop",
