@@ -163,3 +163,13 @@ def test_formula_and_trace_of_a_gpu_plan_agree_and_a_kept_trace_changes_no_answe
     assert formula["step_s"] == trace["step_s"]
     assert ask("--no-trace") == formula  # the trace is kept by now
     assert formula["least_bytes"] < formula["used_bytes"]
+
+
+def test_a_plan_in_an_empty_home_prepares_data_and_names_what_gpus_refuse(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    words = ["tfnet", "task.framework=torch", "train.deterministic=true", "--on", "1x4090", "--json"]
+    told = json.loads(CliRunner().invoke(plan_command, words).stdout)
+    assert told["forecast"]["source"] == "trace"
+    warnings = {one["code"]: one["facts"] for one in told["warnings"]}
+    assert "_ctc_loss_backward" in warnings["plan/not-deterministic"]["ops"]
+    assert "plan/trace-failed" not in warnings

@@ -18,7 +18,7 @@ from headway.config import LoadedConfig, RunConfig
 from headway.errors import PlanError, UsageError
 from headway.machine import MachineReport, find_machine, has_bf16, wished_devices
 from headway.messages import say
-from headway.planner import Model, Plan, fit_preset, foresee_script, look_ahead, make_plan, study_model
+from headway.planner import Model, Plan, fit_preset, foresee_script, look_ahead, make_plan, needs_trace, study_model
 from headway.planner.models.public import find_named, foresee_named, largest_batch, list_models, read_settings
 from headway.start.source import load_words
 from headway.ui.console_safe import make_console
@@ -83,8 +83,8 @@ def plan(
         _probe_first(loaded, machine, made)
         made = make_plan(loaded, machine, loaded.recipe)  # now that its data is there
     if trace is None:
-        # Without a formula only a trace can tell; it is kept, so the next plan has it at once.
-        trace = loaded.recipe.shape is None and loaded.framework == "torch"
+        # It is kept, so the next plan has it at once.
+        trace = loaded.framework == "torch" and needs_trace(made, loaded.config, loaded.recipe)
     made, model = look_ahead(made, loaded, machine, loaded.recipe, trace=trace)
     if as_json:
         echo_json(made.to_json(), indent=2)

@@ -117,8 +117,9 @@ class TrainConfig(Section):
     """Compile the model with torch.compile."""
     activation_checkpoint: bool = False
     """Activation checkpointing: recompute activations block by block in the backward pass to save memory."""
-    deterministic: bool = True
-    """Ask the framework for deterministic kernels, so that a resumed run is bit-equal."""
+    deterministic: bool = False
+    """Use only deterministic GPU kernels, so that a resumed run is bit-equal: slower, and an operation without such a
+    kernel ends the run. CPU ranks are bit-equal without it."""
 
 
 class EvalConfig(Section):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import os
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from torch.utils.checkpoint import checkpoint
 from headway.checkpoint.torch_state import Saver
 from headway.config import RunConfig
 from headway.engine import neutral
+from headway.engine.device import open_device
 from headway.engine.ema import Ema
 from headway.engine.last_step import go_back
 from headway.engine.loop import train
@@ -73,11 +73,8 @@ def prepare(job: dict[str, Any], reporter: Reporter, plan: Plan | None = None) -
     is_stop_wanted, save_asked_at = listen_for_stop(), listen_for_save()
     listen_for_stacks(place.rank(job["rank"]))
     beat = HeartbeatWriter(place.heartbeat(job["rank"]), job["attempt"])
-    device = _device(plan, job["local_rank"])
+    device = open_device(plan, config.train, job["local_rank"])
     torch.set_num_threads(plan.threads)
-    if device.type == "cuda" and config.train.deterministic:
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-        torch.use_deterministic_algorithms(True, warn_only=True)
     held_out = task.eval_data()
     refuse_empty(held_out)
     ranks = join(job, device=device, backend=plan.backend)
@@ -169,11 +166,3 @@ def _say_started(run: Run, job: dict[str, Any]) -> None:
         event |= {"samples": run.progress.position, "params": params}
         event |= {"source": run.came_from, "keeps_steps": run.last_step is not None}
         run.reporter.event(event)
-
-
-def _device(plan: Plan, local_rank: int) -> torch.device:
-    if plan.device == "cpu":
-        return torch.device("cpu")
-    device = torch.device("cuda", local_rank)
-    torch.cuda.set_device(device)
-    return device

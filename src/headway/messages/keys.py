@@ -51,7 +51,8 @@ CHINESE: dict[str, str] = {
     "train.precision": "计算精度；auto：GPU 支持时用 bf16，CPU 上用 fp32。",
     "train.compile": "用 torch.compile 编译模型。",
     "train.activation_checkpoint": "激活重计算：反向传播时逐块重新计算激活值，以节省显存。",
-    "train.deterministic": "要求框架使用确定性算子，使断点续训的结果逐位一致。",
+    "train.deterministic": "在 GPU 上只使用确定性算子，使断点续训的结果逐位一致：速度较慢，"
+    "遇到没有确定性实现的算子时训练报错结束。CPU 上的 rank 不需要它，结果本来就逐位一致。",
     "eval": "验证、最佳模型、早停。",
     "eval.every": "每隔多少步验证一次；0：只在结束时。",
     "eval.every_epochs": "除 `eval.every` 之外，像有些指南那样每隔多少轮验证一次。",

@@ -20,7 +20,7 @@ from headway.planner.forecast import (
 from headway.planner.length import Standing, continue_plan
 from headway.planner.make import make_plan
 from headway.planner.memory import MemoryForecast
-from headway.planner.outlook import has_trace, list_holders, look_ahead, study_model
+from headway.planner.outlook import has_trace, list_holders, look_ahead, needs_trace, study_model
 from headway.planner.record import Plan, PlanRow, PlanWarning
 from headway.planner.roofline import SpeedForecast
 from headway.planner.row_text import label_text, origin_text, value_text
@@ -72,6 +72,7 @@ __all__ = [
     "lr_factor",
     "make_plan",
     "make_schedule",
+    "needs_trace",
     "origin_text",
     "recall",
     "remember",

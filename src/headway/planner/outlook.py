@@ -71,7 +71,7 @@ def look_ahead(
     forecast = foresee(plan, config, machine, model)
     if forecast.verdict == "will-not-fit" and plan.gpus:
         raise _refuse(plan, config, machine, model, forecast)
-    warnings = list(plan.warnings)
+    warnings = [*plan.warnings, *_refused_kernels(plan, config, model)]
     if forecast.verdict != "fits":
         is_tight = forecast.verdict == "tight"
         used = size(forecast.least_bytes if is_tight else forecast.used_bytes)
@@ -86,6 +86,24 @@ def look_ahead(
     rows = (*plan.rows, *_rows(plan, config, forecast, seen, done), copies)
     told = _time_json(forecast.to_json(), seen)
     return replace(plan, rows=rows, warnings=tuple(warnings), forecast=told), model
+
+
+def needs_trace(plan: Plan, config: RunConfig, recipe: Recipe) -> bool:
+    """Say whether only a trace can tell: there is no formula, or a step may use kernels that its GPUs will refuse."""
+    return recipe.shape is None or _must_be_deterministic(plan, config)
+
+
+def _must_be_deterministic(plan: Plan, config: RunConfig) -> bool:
+    return config.train.deterministic and plan.device == "cuda"
+
+
+def _refused_kernels(plan: Plan, config: RunConfig, model: Model) -> Iterator[PlanWarning]:
+    """Yield a warning that names the operations with which the first step would end."""
+    if not model.traces or not _must_be_deterministic(plan, config):
+        return
+    names = sorted({name for trace in model.traces for name in trace.not_deterministic})
+    if names:
+        yield PlanWarning(code="plan/not-deterministic", facts={"ops": ", ".join(names)})
 
 
 def _copies(

@@ -19,7 +19,7 @@ from headway.planner.record import Plan
 
 TIMEOUT_S = 180.0
 _KEPT = "~/.cache/headway/traces"
-_SCHEMA = 2
+_SCHEMA = 3
 """Raised when traces tell more, so that those that tell less are made again."""
 _PARTS = ("train", "optimizer", "ema", "task")
 """Sections of the config that change what a step holds."""
@@ -55,6 +55,8 @@ class Trace:
     `parts`. Which it is changes with the micro-batch and with shards."""
     moments: Mapping[str, str] = field(default_factory=dict)
     """When exactly each of them is."""
+    not_deterministic: Sequence[str] = ()
+    """Operations without a deterministic kernel on CUDA."""
 
 
 def find_trace(

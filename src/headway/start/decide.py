@@ -23,7 +23,7 @@ from headway.machine import (
     with_mindspore,
 )
 from headway.messages import say
-from headway.planner import Plan, Standing, fit_preset, has_trace, look_ahead, make_plan
+from headway.planner import Plan, Standing, fit_preset, has_trace, look_ahead, make_plan, needs_trace
 from headway.start.devices import claim_planned, mark_claimed
 from headway.start.nodes import Assembly
 from headway.start.nursery import Tell, cpu_of
@@ -121,7 +121,7 @@ def decide(
     loaded = chosen
     if trace is None:
         # A step that does not fit would end the run minutes from now; the trace that tells is kept for the next time.
-        trace = bool(plan.gpus) and loaded.recipe.shape is None and loaded.framework == "torch"
+        trace = bool(plan.gpus) and loaded.framework == "torch" and needs_trace(plan, loaded.config, loaded.recipe)
     if trace and not has_trace(plan, loaded.config):
         screen.tell(say("cli/tracing"))
     plan, _ = look_ahead(plan, loaded, machine, loaded.recipe, trace=trace, done=done)

@@ -18,6 +18,11 @@ from torch.utils._python_dispatch import _disable_current_modes
 class StandIns(TorchFunctionMode):
     """Takes over the few functions that fake tensors cannot answer."""
 
+    def __init__(self, refused: set[str]) -> None:
+        """Start with the set of operations without a deterministic kernel: those that are stood in for are added."""
+        super().__init__()
+        self.refused = refused
+
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run one function, or what stands for it."""
         name = getattr(func, "__name__", "")
@@ -25,6 +30,7 @@ class StandIns(TorchFunctionMode):
             with _disable_current_modes():  # the sizes of packed sequences are real, and so is one of them
                 return int(args[0][args[1]]) if isinstance(args[1], int) else args[0][args[1]]
         standing = stand_in(func, args)
+        self.refused.update(_REFUSED.get(name, ()))
         return standing(*args, **(kwargs or {})) if standing else func(*args, **(kwargs or {}))
 
 
@@ -94,3 +100,5 @@ _STAND_INS: dict[str, Callable[..., Any]] = {
     "_pad_packed_sequence": _pad,
     "ctc_loss": _ctc,
 }
+_REFUSED = {"ctc_loss": ("_ctc_loss_backward",)}
+"""What would have run in their place and has no deterministic kernel on CUDA (`trace/deterministic.py`)."""

@@ -10,6 +10,8 @@ on stdin, an answer on stdout, so the planner never imports torch.
 from __future__ import annotations
 
 import hashlib
+import importlib
+import logging
 import sys
 import sysconfig
 import time
@@ -36,9 +38,9 @@ from headway.engine.optim import Muon, make_optimizers
 from headway.engine.parallel import Ranks
 from headway.engine.precision import Precision
 from headway.engine.rank import build_model, load_task
-from headway.errors import HeadwayError
+from headway.errors import CheckError, HeadwayError
 from headway.planner import Plan
-from headway.task import Task
+from headway.task import Task, find_recipe
 from headway.trace.fake_ops import StandIns
 from headway.trace.storages import CudaCasts, Tracker, tensor_bytes
 
@@ -47,10 +49,10 @@ _UNTRACEABLE = (DataDependentOutputException, DynamicOutputShapeException, Unsup
 
 
 @contextmanager
-def _as_device(plan: Plan) -> Iterator[None]:
+def _as_device(plan: Plan, tracker: Tracker) -> Iterator[None]:
     """Run and cast as the plan's device does. Around backward too: there checkpointed blocks run forward again."""
     with ExitStack() as stack:
-        stack.enter_context(StandIns())
+        stack.enter_context(StandIns(tracker.refused))
         if plan.device == "cuda":
             stack.enter_context(CudaCasts())
         yield
@@ -101,7 +103,7 @@ def trace_step(stored: Mapping[str, Any], micro_batch: int) -> dict[str, Any]:
         tracker.begin()
         set_train_mode(task, model)
         tracker.phase = "activations"
-        with _as_device(plan):
+        with _as_device(plan, tracker):
             with _precision(plan).context():
                 loss = task.loss(model, moved)
             tracker.phase = "backward"
@@ -146,6 +148,7 @@ def trace_step(stored: Mapping[str, Any], micro_batch: int) -> dict[str, Any]:
         "moved_bytes": passed,
         "update_bytes": worked[0] - passed,
         "ops": tracker.ops,
+        "not_deterministic": sorted(tracker.refused),
         "took_s": round(time.monotonic() - began, 3),
     }
 
@@ -167,7 +170,7 @@ def _evaluate(
                 stack.enter_context(ema.applied())
             tracker.phase = "evaluation"
             stack.enter_context(torch.no_grad())
-            stack.enter_context(_as_device(plan))
+            stack.enter_context(_as_device(plan, tracker))
             stack.enter_context(_precision(plan).context())
             task.measures(model, batch)
     except (*_UNTRACEABLE, HeadwayError, OSError):  # measures may read data that is not prepared yet
@@ -203,7 +206,7 @@ def _weights(module: nn.Module) -> int:
 def answer(question: Mapping[str, Any]) -> dict[str, Any]:
     """Return the traces asked for, or why there are none."""
     try:
-        traces = [trace_step(question["job"], size) for size in question["micro_batches"]]
+        traces = _trace_all(question)
     except HeadwayError as error:
         return {"schema": "trace/1", "trouble": error.code, "text": str(error)}
     except Exception as error:  # border: whatever a model raises on fake tensors is the answer
@@ -213,6 +216,20 @@ def answer(question: Mapping[str, Any]) -> dict[str, Any]:
         text = f"{type(error).__name__}: {error}"
         return {"schema": "trace/1", "trouble": "plan/trace-failed", "text": text, "where": where}
     return {"schema": "trace/1", "torch": torch.__version__, "traces": traces, "sources": own_sources()}
+
+
+def _trace_all(question: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the traces; where the recipe's data is not there yet, it is prepared first, as for a run."""
+    job, sizes = question["job"], question["micro_batches"]
+    try:
+        return [trace_step(job, size) for size in sizes]
+    except CheckError:
+        recipe = find_recipe(job["recipe"])
+        if recipe.prepare is None:
+            raise
+        section = recipe.section.model_validate(job["config"]["task"])
+        importlib.import_module(recipe.prepare).prepare(section, logging.getLogger(__name__).info)
+        return [trace_step(job, size) for size in sizes]
 
 
 def own_sources() -> dict[str, str]:

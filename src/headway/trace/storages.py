@@ -13,6 +13,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 from torch.utils.flop_counter import flop_registry
 
+from headway.trace.deterministic import refuses
+
 _CUDA_IN_FP32 = {
     torch.nn.functional.layer_norm,
     torch.nn.functional.group_norm,
@@ -101,6 +103,8 @@ class Tracker(TorchDispatchMode):
         self.peak: dict[str, int] = {}
         self.moment = ""
         self.most = self.total = self.moved = self.flops = self.half_flops = self.ops = self.kernels = 0
+        self.refused: set[str] = set()
+        """Operations that CUDA refuses where all must be deterministic."""
         self._seen: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -109,6 +113,9 @@ class Tracker(TorchDispatchMode):
             self._pass(_inside(func._overloadpacket, args))
         out = self.run(func, args, kwargs or {}) if self.run else func(*args, **(kwargs or {}))
         self.ops += 1
+        refused = refuses(func, args, kwargs or {})
+        if refused is not None:
+            self.refused.add(refused)
         holder = "weights-in-compute-type" if self._casts_weights(func, args, out) else self.phase
         fresh = sum(self._hold(value, holder) for value in tree_iter(out) if isinstance(value, Tensor))
         count = flop_registry.get(func._overloadpacket)
