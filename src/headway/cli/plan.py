@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -34,6 +34,32 @@ from headway.ui.terminal.forecast import (
 from headway.ui.terminal.machine import show_notes
 from headway.ui.terminal.plan import show_holders, show_plan, show_variants
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where a plan is made for: this machine, a recorded one, or one that is wished for."""
+
+    record: Path | None
+    wanted: str | None
+    network: float | None
+    """Gb/s of a node to the others."""
+
+    @property
+    def words(self) -> list[str]:
+        """Return the options that say so."""
+        named = {"--on": self.wanted, "--machine": self.record, "--network": self.network}
+        return [str(word) for option, value in named.items() if value is not None for word in (option, value)]
+
+    def find(self, out: Path, config: RunConfig | None = None) -> MachineReport:
+        """Return the machine."""
+        machine = find_machine(out, config, record=self.record, wanted=self.wanted)
+        if self.network is None:
+            return machine
+        if machine.nodes == 1:
+            raise UsageError("plan/network-alone", network=f"{self.network:g}")
+        return replace(machine, network_gb_s=self.network / 8)
+
+
 _PROBE_S = 120.0
 """What the bar of `--probe` counts to."""
 
@@ -42,6 +68,7 @@ _PROBE_S = 120.0
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[SOURCE] [KEY=VALUE]…")
 @option("--machine", "record", default=None, type=click.Path(path_type=Path), help="machine/help-machine")
 @option("--on", "wanted", default=None, help="machine/help-on")
+@option("--network", "network", type=click.FloatRange(0.01, 100_000), help="plan/help-network")
 @option("--script", "script", default=None, help="plan/help-script")
 @option("--model", "model_name", default=None, help="plan/help-model")
 @option("--trace/--no-trace", default=None, help="plan/help-trace")
@@ -52,6 +79,7 @@ def plan(
     words: tuple[str, ...],
     record: Path | None,
     wanted: str | None,
+    network: float | None,
     script: str | None,
     model_name: str | None,
     trace: bool | None,
@@ -63,18 +91,19 @@ def plan(
     if wanted == "list":
         _list_cards(as_json=as_json)
         return
+    place = _Place(record=record, wanted=wanted, network=network)
     if model_name is not None:
         if script is not None:
             raise UsageError("plan/model-and-script")
-        _plan_model(model_name, words, record=record, wanted=wanted, as_json=as_json)
+        _plan_model(model_name, words, place, as_json=as_json)
         return
     if script is not None:
         if words:
             raise UsageError("plan/script-and-source", words=shlex.join(words))
-        _plan_script(script, record=record, wanted=wanted, what_if=what_if, as_json=as_json)
+        _plan_script(script, place, what_if=what_if, as_json=as_json)
         return
     loaded = load_words(words, ask=ask_trust)
-    machine = find_machine(Path(loaded.config.out), loaded.config, record=record, wanted=wanted)
+    machine = place.find(Path(loaded.config.out), loaded.config)
     loaded = fit_preset(loaded, machine)
     made = make_plan(loaded, machine, loaded.recipe)
     if probe:
@@ -102,7 +131,8 @@ def plan(
                 return None
 
         show_variants(made, loaded.config, machine, model, console, study)
-    click.echo(say("plan/next", args=shlex.join(words)).rstrip())
+    more = ("--nodes", str(machine.nodes)) if machine.nodes > 1 else ()
+    click.echo(say("plan/next", args=shlex.join((*words, *more))).rstrip())
 
 
 def _probe_first(loaded: LoadedConfig, machine: MachineReport, plan: Plan) -> None:
@@ -128,7 +158,7 @@ def _list_cards(*, as_json: bool) -> None:
         show_cards(make_console())
 
 
-def _plan_model(name: str, words: Sequence[str], *, record: Path | None, wanted: str | None, as_json: bool) -> None:
+def _plan_model(name: str, words: Sequence[str], place: _Place, *, as_json: bool) -> None:
     """Print what the model's step takes and gives, and what a single change would; refuse what does not fit."""
     if name == "list":
         if as_json:
@@ -136,9 +166,9 @@ def _plan_model(name: str, words: Sequence[str], *, record: Path | None, wanted:
         else:
             show_names(list_models(), make_console())
         return
-    machine = find_machine(Path(), record=record, wanted=wanted)
-    if wanted is not None:
-        machine = replace(machine, gpus=wished_devices(wanted))
+    machine = place.find(Path())
+    if place.wanted is not None:
+        machine = replace(machine, gpus=wished_devices(place.wanted))
     try:
         model = find_named(name)
     except UsageError as unknown:
@@ -152,7 +182,7 @@ def _plan_model(name: str, words: Sequence[str], *, record: Path | None, wanted:
         settings = replace(settings, precision="fp16")
     found = foresee_named(model, settings, machine)
     if old is not None and settings.precision.startswith("bf16"):
-        facts = {"gpu": old.name or "GPU", "command": _with_fp16(name, words, record, wanted)}
+        facts = {"gpu": old.name or "GPU", "command": _with_fp16(name, words, place)}
         show_notes([("warn", "plan/model-bf16-emulated", facts)], make_console(stderr=True))
     if not model.is_vision and model.positions is not None and settings.seq > model.positions:
         facts = {"name": name, "most": str(model.positions), "seq": str(settings.seq)}
@@ -182,20 +212,22 @@ def _plan_library(
         raise refuse_script(found)
 
 
-def _with_fp16(name: str, words: Sequence[str], record: Path | None, wanted: str | None) -> str:
+def _with_fp16(name: str, words: Sequence[str], place: _Place) -> str:
     """Return the same command in fp16."""
-    place = ["--on", wanted] if wanted is not None else ["--machine", str(record)] if record is not None else []
     kept = ["precision=fp16" if word.removeprefix("--").startswith("precision=") else word for word in words]
-    return shlex.join(["headway", "plan", "--model", name, *place, *kept])
+    return shlex.join(["headway", "plan", "--model", name, *place.words, *kept])
 
 
-def _plan_script(line: str, *, record: Path | None, wanted: str | None, what_if: bool, as_json: bool) -> None:
+def _plan_script(line: str, place: _Place, *, what_if: bool, as_json: bool) -> None:
     """Trace the script of a launch line, print its memory breakdown, and refuse what does not fit."""
     from headway.start.script_line import read_script  # the reader of launch lines, only where there is a line
 
-    machine = find_machine(Path(), record=record, wanted=wanted)
+    machine = place.find(Path())
     num_gpus = sum(not gpu.lost for gpu in machine.gpus)
-    found = foresee_script(read_script(line, num_gpus=num_gpus), machine)
+    asked = read_script(line, num_gpus=num_gpus)
+    if machine.nodes > 1 and asked.ranks != asked.local_ranks * machine.nodes:
+        raise UsageError("plan/script-nodes", wanted=place.wanted, nodes=machine.nodes, ranks=asked.ranks)
+    found = foresee_script(asked, machine)
     if as_json:
         echo_json(found.to_json(), indent=2)
     else:

@@ -20,6 +20,7 @@ _SIZE_SLACK = 0.1
 """Share by which the memory a framework sees may differ from the one a card is sold with."""
 BF16_SINCE = (8, 0)
 """Compute capability from which bf16 runs on tensor cores (Ampere)."""
+_NODES = re.compile(r"\s*(\d{1,5})\s*[x×*]\s*(\d{1,4}\s*[x×*]\s*\S.*)")
 _WANTED = re.compile(r"\s*(?:(\d{1,4})\s*[x×*]\s*)?(\S.*?)\s*")
 
 
@@ -173,6 +174,16 @@ def _key(words: list[str]) -> tuple[str, ...]:
 def _size(name: str) -> float | None:
     found = re.search(r"(\d+)\s*GB", name, re.I)
     return float(found[1]) if found else None
+
+
+def split_nodes(text: str) -> tuple[int, str]:
+    """Return (nodes, rest) of `2x8xH20`; one node where the text names GPUs only."""
+    found = _NODES.fullmatch(text)
+    if found is None:
+        return 1, text
+    if int(found[1]) < 1:
+        raise UsageError("machine/on-no-node", given=text, rest=found[2])
+    return int(found[1]), found[2]
 
 
 def parse_wanted(text: str) -> tuple[int, GpuModel]:

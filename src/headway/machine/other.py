@@ -12,7 +12,7 @@ from pathlib import Path
 from headway.config import RunConfig
 from headway.config.files import read_file
 from headway.errors import CheckError, UsageError
-from headway.machine.cards import make_gpus, parse_wanted
+from headway.machine.cards import make_gpus, parse_wanted, split_nodes
 from headway.machine.from_text import report_from
 from headway.machine.inspect import inspect_machine
 from headway.machine.judge import judge_machine, sort_findings
@@ -90,12 +90,17 @@ def _judged(reports: Sequence[MachineReport], config: RunConfig | None, checkpoi
 
 
 def make_machine(wanted: str, here: MachineReport, config: RunConfig | None = None) -> MachineReport:
-    """Return this machine with other GPUs, `8xH20`: idle, healthy, and with a torch that can use them."""
-    count, model = parse_wanted(wanted)
+    """Return this machine with other GPUs, `8xH20`: idle, healthy, and with a torch that can use them.
+
+    Of several nodes, `2x8xH20`, it is one: they are taken to be alike.
+    """
+    nodes, rest = split_nodes(wanted)
+    count, model = parse_wanted(rest)
     memory = int(USUAL_MEMORY_SHARE * count * model.devices * model.memory_gib * (1 << 30))
     report = replace(
         here,
-        stands_in=f"{count} × {model.name}",
+        stands_in=f"{count} × {model.name}" if nodes == 1 else f"{nodes} × {count} × {model.name}",
+        nodes=nodes,
         gpus=make_gpus(count, model) if model.vendor != "ascend" else (),
         hidden_gpus=0,
         gpu_source="data sheet",
@@ -122,7 +127,7 @@ def make_machine(wanted: str, here: MachineReport, config: RunConfig | None = No
 
 def wished_devices(wanted: str) -> tuple[Gpu, ...]:
     """Return the devices of a wish, NPUs too: a formula asks for their memory and rates, not for CUDA."""
-    return make_gpus(*parse_wanted(wanted))
+    return make_gpus(*parse_wanted(split_nodes(wanted)[1]))
 
 
 def _machine_json(text: str, source: str) -> MachineReport | None:

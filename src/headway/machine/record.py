@@ -324,6 +324,10 @@ class MachineReport:
     """Tracker addresses that were tried, and what happened: `ok` or why not."""
     stands_in: str | None = None
     """File or wish this machine was made from; none: it is the one here."""
+    nodes: int = 1
+    """How many machines like this one the wish names, `2x8xH20`."""
+    network_gb_s: float | None = None
+    """Gigabytes per second, one way, that a node was said to have to the others; none: what is usual for its GPUs."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables of this process that matter to a run."""
     cpu_refused: Mapping[str, str] = field(default_factory=dict)

@@ -923,6 +923,12 @@ TEXTS: dict[str, Text] = {
         en_hint="choose one of: {known:list}",
         zh_hint="可选：{known:list}",
     ),
+    "machine/on-no-node": Text(
+        en="--on {given} requests no node",
+        zh="--on {given} 没有指定任何节点",
+        en_hint=("the number of nodes must be at least 1, for example:\n  --on 2x{rest}"),
+        zh_hint=("节点数至少为 1，例如：\n  --on 2x{rest}"),
+    ),
     "machine/on-none": Text(
         en="--on {given} requests no GPU",
         zh="--on {given} 没有指定任何 GPU",
@@ -1026,7 +1032,8 @@ TEXTS: dict[str, Text] = {
         zh="检查一台录制的机器：machine.json 或 nvidia-smi、npu-smi 等命令的输出（- 表示标准输入）",
     ),
     "machine/help-on": Text(
-        en="check a machine with these GPUs, such as 8xH20", zh="检查装有这些 GPU 的机器，例如 8xH20"
+        en="check a machine with these GPUs, such as 8xH20, or two such nodes: 2x8xH20",
+        zh="检查装有这些 GPU 的机器，例如 8xH20；两个这样的节点写 2x8xH20",
     ),
     "machine/help-smoke": Text(
         en="let two ranks really exchange data (starts the framework, takes some seconds)",

@@ -20,7 +20,7 @@ from headway.planner.forecast import (
 from headway.planner.length import Standing, continue_plan
 from headway.planner.make import make_plan
 from headway.planner.memory import MemoryForecast
-from headway.planner.outlook import has_trace, list_holders, look_ahead, needs_trace, study_model
+from headway.planner.outlook import has_trace, list_holders, look_ahead, needs_trace, network_rows, study_model
 from headway.planner.record import Plan, PlanRow, PlanWarning
 from headway.planner.roofline import SpeedForecast
 from headway.planner.row_text import label_text, origin_text, value_text
@@ -73,6 +73,7 @@ __all__ = [
     "make_plan",
     "make_schedule",
     "needs_trace",
+    "network_rows",
     "origin_text",
     "recall",
     "remember",

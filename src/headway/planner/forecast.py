@@ -86,6 +86,7 @@ class Forecast:
         }
         if self.speed:
             out |= {"step_s": self.speed.step_s, "samples_s": self.speed.samples_s, "mfu": self.speed.mfu}
+            out |= {"exposed_s": self.speed.exposed_s, "network_gb_s": self.speed.network_gb_s}
         return out
 
 
@@ -116,7 +117,7 @@ def foresee(plan: Plan, config: RunConfig, machine: MachineReport, model: Model)
         verdict: Verdict = "fits" if used <= 0.92 * share else "tight" if used <= share else "will-not-fit"
         return _forecast(plan, config, model, memory, used=used, device=share, verdict=verdict, card=None)
     device = min(gpu_room(gpu) for gpu in gpus)
-    card = find_card(gpus[0])
+    card = place_card(find_card(gpus[0]), machine, ranks=plan.world_size, local=len(gpus))
     verdict = memory.judge(device)
     return _forecast(plan, config, model, memory, used=memory.used_bytes, device=device, verdict=verdict, card=card)
 
@@ -243,6 +244,13 @@ def gpu_room(gpu: Gpu) -> float:
     return float(gpu.total_bytes or 0)
 
 
+def place_card(card: Card | None, machine: MachineReport, *, ranks: int, local: int) -> Card | None:
+    """Return a card that knows how many of its kind share a machine, where the ranks are on several."""
+    if card is None or ranks <= local:
+        return card
+    return replace(card, node=local, network_gb_s=machine.network_gb_s)
+
+
 def find_card(gpu: Gpu) -> Card | None:
     """Return the data sheet of a GPU, where there is one with the rates."""
     total = gpu.total_bytes / _GIB if gpu.total_bytes else None
@@ -361,7 +369,8 @@ def imagine_cards(plan: Plan, config: RunConfig, model: Model) -> Iterator[tuple
     """Yield how the plan would do on as many GPUs of other kinds."""
     memory = weigh(plan, config, model)
     for card in compared_cards():
-        yield card, memory.judge(card.memory_bytes), hurry(plan, config, model, card)
+        placed = replace(card, node=len(plan.gpus)) if plan.world_size > len(plan.gpus) > 0 else card
+        yield card, memory.judge(card.memory_bytes), hurry(plan, config, model, placed)
 
 
 def compared_cards() -> Iterator[Card]:

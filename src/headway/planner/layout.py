@@ -44,11 +44,12 @@ def lay_out(config: RunConfig, machine: MachineReport, origins: Mapping[str, str
     by_index = {gpu.index: gpu for gpu in machine.gpus}
     gpus = tuple(by_index[index] for index in pick_devices(machine, parallel.gpus))
     if parallel.strategy == "single":
-        if elsewhere:
-            raise PlanError("plan/single-nodes", ranks=elsewhere)
+        if elsewhere or machine.nodes > 1:
+            raise PlanError("plan/single-nodes", ranks=elsewhere or machine.nodes - 1)
         gpus, local_size = _keep_one(parallel, gpus, origins)
     else:
         local_size = len(gpus) or parallel.cpus
+    elsewhere += (machine.nodes - 1) * local_size
     world_size = local_size + elsewhere
     precision = _choose_precision(config.train.precision, gpus)
     threads = parallel.threads or max(1, machine.planned_cores // local_size)

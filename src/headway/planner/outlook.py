@@ -27,6 +27,7 @@ from headway.planner.forecast import (
 from headway.planner.length import FRESH, Standing
 from headway.planner.recipe_trace import find_trace, make_trace
 from headway.planner.record import Plan, PlanRow, PlanWarning
+from headway.planner.roofline import SpeedForecast
 from headway.planner.rows import make_row
 from headway.units import count, duration, short, size
 
@@ -62,7 +63,8 @@ def look_ahead(
         facts = {name: str(fact) for name, fact in error.facts.items()}
         plan = replace(plan, warnings=(*plan.warnings, PlanWarning(code=error.code, facts=facts)))
         model = study_model(plan, config, machine, recipe, trace=False)
-    seen = expect(recall(fingerprint(plan, config, machine), machine), plan)
+    # Steps that were timed on one machine say nothing of a network between several.
+    seen = expect(recall(fingerprint(plan, config, machine), machine), plan) if machine.nodes == 1 else None
     if model is None:
         # Nothing is known of the memory, but these steps have been timed here.
         rows = (*plan.rows, *_time_rows(plan, done, seen=seen)) if seen else plan.rows
@@ -191,6 +193,8 @@ def _time_rows(plan: Plan, done: Standing, *, seen: Seen | None, forecast: Forec
     code = "plan/value-rate-tokens" if tokens else "plan/value-rate"
     facts |= {"rate": short(rate_s), "tokens": short(rate_s * tokens) if tokens else ""}
     yield make_row("rate", "", origin_code=origin, value_code=code, **facts)
+    if speed is not None and seen is None:
+        yield from network_rows(speed)
     steps = max(0, plan.total_steps - done.step)
     whole = steps * step_s
     yield make_row("left" if done.step else "eta", duration(whole), f"{count(steps)} × {duration(step_s)}")
@@ -198,6 +202,20 @@ def _time_rows(plan: Plan, done: Standing, *, seen: Seen | None, forecast: Forec
         watts = forecast.power_w * plan.world_size
         kwh = f"{watts * whole / 3.6e6:.3g} kWh"
         yield make_row("energy", kwh, f"{plan.world_size} × {forecast.power_w:.0f} W")
+
+
+def network_rows(speed: SpeedForecast) -> Iterator[PlanRow]:
+    """Yield what the network between nodes is taken to be and what it costs; nothing where all ranks are on one."""
+    if speed.network_gb_s is None:
+        return
+    said = "plan/from-network" if speed.is_network_said else "plan/from-network-usual"
+    rate = f"{speed.network_gb_s * 8:,.4g}" if speed.network_gb_s < 1 else f"{speed.network_gb_s * 8:,.0f}"
+    yield make_row("network", "", value_code="plan/value-network", origin_code=said, rate=f"{rate} Gb/s")
+    facts = {"mfu": f"{speed.mfu:.0%}", "other": speed.derived_from or ""}
+    facts |= {"share": f"{speed.exposed_s / speed.step_s:.0%}", "time": duration(speed.exposed_s)}
+    yield make_row(
+        "communication", "", value_code="plan/value-communication", origin_code=speed.origin, num="0", **facts
+    )
 
 
 def _refuse(plan: Plan, config: RunConfig, machine: MachineReport, model: Model, forecast: Forecast) -> PlanError:

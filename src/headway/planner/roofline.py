@@ -49,6 +49,10 @@ class Card:
     """The link joins two cards only; a third is reached over PCIe."""
     pcie_gb_s: float = 16.0
     p2p: bool = True
+    node: int = 8
+    """Cards of one machine; more ranks than these meet over the network."""
+    network_gb_s: float | None = None
+    """What a machine has to the others, one way; none: what is usual for such cards."""
     power_w: float | None = None
 
     def peak(self, number: Number) -> float:
@@ -179,6 +183,8 @@ LINK, PCIE, NO_P2P = 0.7, 0.6, 0.5
 """Shares of a link's one-way rate that collectives reach; without peer access everything crosses the host."""
 NETWORK_GB_S = {"volta": 12.5, "ampere": 200.0, "hopper": 400.0, "blackwell": 400.0, "cdna": 200.0, "ascend": 200.0}
 """Rate a machine of eight has to the others, one way: one adapter of 100 Gb/s, eight of 200 and of 400."""
+ADAPTER_GB_S = 12.5
+"""Least of it: one adapter of 100 Gb/s, however few cards a machine has."""
 NODE = 8
 REPLICA, STRAGGLE = 0.03, 0.01
 """Share of a step lost to being one of several (hooks, shared power and host), and, for each doubling of the ranks, to
@@ -208,6 +214,10 @@ class SpeedForecast:
     """Time of the host, below which no step comes."""
     derived_from: str | None = None
     """The card its rate was derived from, where nobody has measured this one."""
+    network_gb_s: float | None = None
+    """What each machine has to the others, one way; none: the ranks are all on one."""
+    is_network_said: bool = False
+    """Whether somebody has said so, and it is not what is usual."""
 
     @property
     def step_s(self) -> float:
@@ -428,7 +438,7 @@ def _finish(
     bytes_updated = trained * (2 * work.weight_bytes + work.grad_bytes + 2 * (work.state_bytes + work.master_bytes))
     update = bytes_updated / max(work.shard_states, work.shard_weights) / (card.bandwidth_gb_s * 1e9 * BANDWIDTH)
     if work.host_states:
-        on_host = bytes_updated / max(work.shard_states, work.shard_weights) * min(ranks, NODE)
+        on_host = bytes_updated / max(work.shard_states, work.shard_weights) * min(ranks, card.node)
         update = on_host / (HOST_GB_S * 1e9)
     talk, hidden_each = _talk(work, card, weights, trained, ranks)
     backward = max(math_s + traffic_s, launch_s) * (1.0 if hidden_each else 2 / 3) * OVERLAP
@@ -445,6 +455,8 @@ def _finish(
         peak_flops=peak,
         floor_s=HOST_STEP_S + HOST_PASS_S * steps,
         derived_from=card.derived_from,
+        network_gb_s=network_rate(card) if ranks > card.node else None,
+        is_network_said=card.network_gb_s is not None,
     )
 
 
@@ -459,10 +471,18 @@ def link_rate(card: Card, ranks: int) -> float:
         near = card.link_gb_s / 2 * LINK * 1e9
     else:
         near = card.pcie_gb_s * PCIE * (1.0 if card.p2p else NO_P2P) * 1e9
-    if ranks <= NODE:
+    if ranks <= card.node:
         return near
     # As many rings as adapters run at once, each over another one, so a collective has all of them.
-    return min(near, NETWORK_GB_S.get(card.generation, 12.5) * LINK * 1e9)
+    return min(near, network_rate(card) * LINK * 1e9)
+
+
+def network_rate(card: Card) -> float:
+    """Return the gigabytes per second, one way, of a machine to the others: as said, or as usual for such cards."""
+    if card.network_gb_s is not None:
+        return card.network_gb_s
+    usual = NETWORK_GB_S.get(card.generation, ADAPTER_GB_S)  # of eight cards; half a machine has half the adapters
+    return max(ADAPTER_GB_S, usual * min(1.0, card.node / NODE))
 
 
 def _talk(work: Work, card: Card, weights: float, trained: float, ranks: int) -> tuple[float, bool]:

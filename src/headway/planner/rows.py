@@ -82,7 +82,10 @@ def _where(plan: Plan, config: RunConfig, origins: Mapping[str, str], machine: M
     else:
         code = "plan/from-cpu-torch" if machine.gpus else "plan/from-no-gpu"
         yield make_row("device", "cpu", origin_code=code, torch=machine.framework.torch or "n/a")
-    if plan.gpus:
+    if machine.nodes > 1:
+        product = f"{machine.nodes} × {plan.world_size // machine.nodes}"
+        yield make_row("ranks", plan.world_size, origin_code="plan/from-wished-nodes", product=product)
+    elif plan.gpus:
         yield make_row("ranks", plan.world_size, origin_code="plan/from-one-a-gpu")
     else:
         single = plan.strategy == "single" and config.parallel.strategy == "single"
@@ -212,5 +215,9 @@ def _upkeep(plan: Plan, config: RunConfig, origins: Mapping[str, str], machine: 
         yield make_row("threads", plan.threads, _from(origins, "parallel.threads"))
     else:
         yield make_row(
-            "threads", plan.threads, origin_code="plan/from-cores", cores=machine.planned_cores, ranks=plan.world_size
+            "threads",
+            plan.threads,
+            origin_code="plan/from-cores",
+            cores=machine.planned_cores,
+            ranks=len(plan.gpus) or plan.world_size // machine.nodes,
         )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headway.machine import MachineReport
-from headway.planner.forecast import CPU_CONTEXT_BYTES, find_card, gpu_room
+from headway.planner.forecast import CPU_CONTEXT_BYTES, find_card, gpu_room, place_card
 from headway.planner.memory import TIGHT, MemoryForecast, Verdict
 from headway.planner.roofline import Card, SpeedForecast, time_traced
 from headway.planner.script_trace import ScriptLine, ScriptTrace, trace_script
@@ -60,6 +60,8 @@ class ScriptForecast:
 
     def with_card(self, card: Card) -> ScriptForecast:
         """Return the forecast of the same step on as many GPUs of another kind."""
+        if self.card is not None:
+            card = replace(card, node=self.card.node, network_gb_s=self.card.network_gb_s)
         other = replace(self, card=card, device=card.name, device_bytes=card.memory_bytes)
         return _judge(other, self.memory, self.trace)
 
@@ -114,7 +116,7 @@ def foresee_script(line: ScriptLine, machine: MachineReport) -> ScriptForecast:
         verdict="fits",
         device=gpus[0].name if on_gpu else None,
         speed=None,
-        card=find_card(gpus[0]) if on_gpu else None,
+        card=place_card(find_card(gpus[0]), machine, ranks=line.ranks, local=line.local_ranks) if on_gpu else None,
     )
     return _judge(blank, blank.memory, trace)
 

@@ -11,7 +11,15 @@ from rich.table import Table
 from headway.errors import PlanError
 from headway.machine import MachineReport
 from headway.messages import say
-from headway.planner import ScriptForecast, SpeedForecast, compared_cards
+from headway.planner import (
+    ScriptForecast,
+    SpeedForecast,
+    compared_cards,
+    label_text,
+    network_rows,
+    origin_text,
+    value_text,
+)
 from headway.planner.models.public import NamedForecast, largest_batch, list_words, other_ways
 from headway.ui.terminal.machine import show_notes
 from headway.ui.terminal.plan import show_figures, show_holders
@@ -127,6 +135,7 @@ def _model_rows(found: NamedForecast, machine: MachineReport) -> Iterator[tuple[
         else:
             tokens = short(found.speed.samples_s * chosen.seq)
             yield say("plan/row-rate"), say("plan/value-rate-tokens", rate=rate, tokens=tokens), origin
+        yield from _network(found.speed)
         if found.run_s is not None:
             steps = math.ceil(chosen.samples * chosen.epochs / samples)
             yield say("plan/row-eta"), duration(found.run_s), f"{count(steps)} × {duration(found.speed.step_s)}"
@@ -163,6 +172,12 @@ def _script_rows(found: ScriptForecast) -> Iterator[tuple[str, str, str]]:
         yield say("plan/row-step-time"), duration(found.speed.step_s), origin
         if trace.micro_batch is not None:
             yield say("plan/row-rate"), say("plan/value-rate", rate=short(found.speed.samples_s)), origin
+        yield from _network(found.speed)
+
+
+def _network(speed: SpeedForecast) -> Iterator[tuple[str, str, str]]:
+    for row in network_rows(speed):
+        yield label_text(row), value_text(row), origin_text(row)
 
 
 def _notes(found: ScriptForecast) -> Iterator[tuple[str, dict[str, str]]]:

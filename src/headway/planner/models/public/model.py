@@ -15,7 +15,7 @@ from typing import Any, get_args, get_type_hints
 
 from headway.errors import UsageError
 from headway.machine import MachineReport
-from headway.planner.forecast import find_card, gpu_room
+from headway.planner.forecast import find_card, gpu_room, place_card
 from headway.planner.memory import MemoryForecast, Verdict, weigh_decoder
 from headway.planner.models.convnet import Tape, weigh_convnet
 from headway.planner.models.decoder import Decoder
@@ -261,7 +261,8 @@ def foresee_named(model: NamedModel, settings: Settings, machine: MachineReport)
     gpus = [gpu for gpu in machine.gpus if not gpu.lost]
     if not gpus:
         raise UsageError("plan/model-needs-gpu", name=model.name)
-    ranks, card = len(gpus), find_card(gpus[0])
+    ranks = len(gpus) * machine.nodes
+    card = place_card(find_card(gpus[0]), machine, ranks=ranks, local=len(gpus))
     if ranks % settings.tensor:
         choices = ", ".join(str(ways) for ways in range(1, min(ranks, 64) + 1) if ranks % ways == 0)
         raise UsageError("plan/model-odd-value", key="tensor", value=settings.tensor, choices=choices)
