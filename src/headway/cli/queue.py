@@ -56,7 +56,7 @@ def show_jobs(jobs: Sequence[SubmittedJob]) -> None:
 
 
 def find_job(given: str | None, out: Path) -> SubmittedJob | None:
-    """Return the job that a person means by its number; None: it is no number of a job."""
+    """Return the job that a person means by its number; None: it is not the number of a job."""
     if given is None or not JOB_ID.fullmatch(given) or not recorded(out):
         return None
     found = [job for job in list_jobs(out, _QUICK_S * 4) if given in (job.job, job.job.partition("_")[0])]
@@ -74,7 +74,7 @@ def job_elsewhere(run: RunDir, out: Path) -> SubmittedJob | None:
 
 
 def stop_job(job: SubmittedJob, *, now: bool, wait_s: float) -> int:
-    """Take a job out of the queue, or let its run save and end for good; the job is not queued again."""
+    """Take a job out of the queue, or let its run save and end; the job is not queued again."""
     if not job.is_live:
         raise UsageError("cluster/not-live", job=job.job, state=job.state or "n/a")
     if now or job.is_waiting or job.run is None:

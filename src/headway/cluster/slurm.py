@@ -65,7 +65,7 @@ def cancel_job(job: str) -> None:
 
 
 def interrupt_job(job: str) -> None:
-    """Send what Ctrl-C sends to the command of a running job: it saves and ends for good."""
+    """Send what Ctrl-C sends to the command of a running job: it saves and ends, and is not queued again."""
     _ask(["scancel", "--signal=INT", f"{job}.0"])
 
 
