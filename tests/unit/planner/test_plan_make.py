@@ -118,7 +118,7 @@ def test_one_rank_is_single_and_single_is_one_rank():
 
 
 def test_one_rank_shards_nothing_and_is_told_so():
-    """A run that began with two sharded ranks goes on with one."""
+    """A run that began with two sharded ranks continues with one."""
     made = plan(parallel=ParallelConfig(cpus=1, strategy="fsdp"))
     assert made.strategy == "single"
     assert [one.code for one in made.warnings] == ["plan/fsdp-alone"]
