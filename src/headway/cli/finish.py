@@ -8,7 +8,7 @@ from typing import TextIO
 import click
 
 from headway.bridges import read_notes
-from headway.launch import Claims, Crew, Job, Lease, Nursery, Outcome
+from headway.launch import LOG_NAME, Claims, Crew, Job, Lease, Nursery, Outcome
 from headway.messages import say
 from headway.planner import Plan
 from headway.start.detach import Orders, detach_run
@@ -97,11 +97,13 @@ def _trouble(run: RunDir) -> list[str]:
 def finish_behind(
     run: RunDir, claims: Claims, orders: Orders, *, wait_s: float = 300.0, lease: Lease | None = None
 ) -> int:
-    """Let a supervisor of its own session run it; return once it trains, or after `wait_s`."""
+    """Let a supervisor of its own session run it; return once it trains, or after `wait_s`, or how it has ended."""
     started = detach_run(run, orders, claims, wait_s=wait_s, lease=lease)
-    if started.state == "ended" and started.exit_code:
-        click.echo((run.root / "supervisor.log").read_text(encoding="utf-8", errors="replace").rstrip(), err=True)
-        return started.exit_code
-    click.echo(say("cli/detached", run=run.name))
+    if started.state == "ended":
+        click.echo((run.root / LOG_NAME).read_text(encoding="utf-8", errors="replace").rstrip(), err=True)
+        if not started.exit_code:
+            click.echo(say("cli/detached-ended", run=run.name))
+        return started.exit_code or 0
+    click.echo(say("cli/detached" if started.state == "training" else "cli/detached-starting", run=run.name))
     click.echo(say("cli/next", command=typed("watch", run)))
     return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -47,7 +48,7 @@ def _read_setting(keys: Keys, key: str, setting: Setting, problems: Problems) ->
     if wanted.is_path and setting.place.layer != RECIPE_LAYER:
         path = expand_path(value)
         if path is None:
-            problems.add(_place_of(setting), "config/path-literal", key=key, got=value)
+            problems.add(_place_of(setting), "config/path-literal", key=setting.alias or key, got=value)
         return value if path is None else path
     return value
 
@@ -136,7 +137,14 @@ def _note(detail: ErrorDetails, key: str, problems: Problems, layers: Layers, ke
         named = setting.alias or key  # as it was written: a guide's own name, or ours
         code, remedy = _remedy(setting, named, wanted)
         facts = {"got": show_value(setting.node.plain()), "wanted": wanted.phrase(), "typed": remedy or ""}
-        problems.add(place, code, key=named, dotted=key, **facts)
+        problems.add(place, code, key=named, words=_explained(named, layers, keys), **facts)
+
+
+def _explained(name: str, layers: Layers, keys: Keys) -> str:
+    """Return what `headway config explain` needs to find a name: the recipe too, where the name is one of its own."""
+    recipe = layers.settings.get("recipe")
+    is_own = name in keys.recipe.aliases or name.partition(".")[0] == "task"
+    return f"{name} --recipe {shlex.quote(str(recipe.node.plain()))}" if is_own and recipe is not None else name
 
 
 def _place_of(setting: Setting | None) -> Place:

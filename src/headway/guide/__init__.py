@@ -19,7 +19,7 @@ from headway.guide.checkpoints import (
 )
 from headway.guide.command import RUNS, Training, is_stopped, level_of, newest_run, show_best, train, with_log
 from headway.guide.flags import FULL_SIZE, Asked, read_flags, read_seconds, settings_of
-from headway.guide.follow import Listener, Step, follow, headway
+from headway.guide.follow import Listener, Step, copy_output, follow, headway
 from headway.guide.help import run_command
 from headway.guide.launched import lead_or_follow
 from headway.guide.lines import Shape, Story, Voice
@@ -78,6 +78,7 @@ __all__ = [
     "check_port",
     "check_variables",
     "choose",
+    "copy_output",
     "facts_of",
     "find_resumable",
     "find_source",

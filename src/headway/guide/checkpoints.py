@@ -10,6 +10,7 @@ model alone stays where it is until a run finds a better one; a run whose best i
 from __future__ import annotations
 
 import contextlib
+import difflib
 import fcntl
 import json
 import os
@@ -34,6 +35,8 @@ NOTE = "archive/headway.json"
 _RECORD = "guide.json"
 _SHOWN = 8
 """Names listed when one is not found."""
+_EARLIER = "earlier"
+"""Folder of files that no run has written."""
 _FORGOTTEN_S = 3600.0
 
 
@@ -282,11 +285,18 @@ def find_source(path: Path, out: Path, write: Callable[[str], None] = lambda _: 
     """Return the run and step of a guide's checkpoint, wherever it was moved, or refuse with those that are there."""
     found = path if path.exists() else _find_moved(path, out)
     if found is None:
-        known = _list_names(path.parent)
-        raise UsageError("guide/no-checkpoint" if known else "guide/no-checkpoint-yet", path=path, known=known)
+        known = _list_names(path)
+        if known:
+            raise UsageError("guide/no-checkpoint", path=path, known=known)
+        elsewhere = ", ".join(f"{folder}/" for folder in _folders(out))
+        code = "guide/no-checkpoint-folder" if elsewhere else "guide/no-checkpoint-yet"
+        raise UsageError(code, path=path, folders=elsewhere)
     source = _source_of(found, out)
     if found != path:
-        write(say("guide/found-elsewhere", path=path, place=found, run=source.run.name))
+        # A name without its folder is not a file that was moved.
+        is_moved = found.parent.name in (source.run.name, _EARLIER)
+        code = "guide/found-elsewhere" if is_moved else "guide/found-near"
+        write(say(code, path=path, place=found, run=source.run.name))
     return source
 
 
@@ -328,10 +338,31 @@ def _holder(path: Path, out: Path) -> Held | None:
     return next((held for held in near if held.path == path), None)
 
 
-def _list_names(folder: Path) -> str:
-    names = sorted((one.name for one in folder.glob("[!.]*") if one.suffix != ".json"), key=_by_number)
-    more = f" … ({len(names)})" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
+def _folders(out: Path) -> list[Path]:
+    """Return the folders in which runs have written files that are still there, as they are typed here."""
+    found: dict[Path, None] = {}
+    for run in list_runs(out):
+        where = read_record(run.root / _RECORD).get("folder")
+        folder = Path(os.path.relpath(run.root / str(where))) if where else None
+        if folder is not None and held_in(folder, run):
+            found[folder] = None
+    return list(found)
+
+
+def _list_names(path: Path) -> str:
+    """Return the names in a file's folder: all of a few, of many those most like the one that was asked for."""
+    names = sorted((one.name for one in path.parent.glob("[!.]*") if one.suffix != ".json"), key=_by_number)
+    if len(names) <= _SHOWN:
+        return ", ".join(names)
+    near = sorted(names, key=lambda name: _distance(name, path.name))[:_SHOWN]
+    return ", ".join(sorted(near, key=_by_number)) + f" … ({len(names)})"
+
+
+def _distance(name: str, asked: str) -> tuple[bool, int, float]:
+    """Return how far a name is from the one asked for: another kind of name, then the number, then the spelling."""
+    (kind, number), (wanted, near) = _by_number(Path(name).stem), _by_number(Path(asked).stem)
+    alike = difflib.SequenceMatcher(None, name, asked).ratio()
+    return kind != wanted, abs(number - near), -alike
 
 
 def _by_number(name: str) -> tuple[str, int]:
@@ -341,7 +372,7 @@ def _by_number(name: str) -> tuple[str, int]:
 
 def _move(path: Path, run: RunDir | None, folder: Path) -> Path:
     """Move a file, and its note beside it, into the folder of its run; one of no known run into `earlier`."""
-    place = folder / (run.name if run is not None else "earlier")
+    place = folder / (run.name if run is not None else _EARLIER)
     place.mkdir(parents=True, exist_ok=True)
     target = next(name for name in free_names(place / path.name) if not name.exists())
     path.rename(target)

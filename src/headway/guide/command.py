@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +10,7 @@ from pathlib import Path
 from headway.config import load_config
 from headway.errors import HeadwayError, UsageError
 from headway.guide.checkpoints import NamedCheckpoints, Source, Writer, find_source, keep_earlier
-from headway.guide.follow import finishing, follow, headway
+from headway.guide.follow import copy_output, finishing, follow, headway
 from headway.guide.lines import Story, Voice
 from headway.guide.log import GuideLog, Level
 from headway.guide.size import Choice, changed_words
@@ -108,9 +107,7 @@ def _words(training: Training, source: Source | None) -> list[str]:
 def show_best(log: GuideLog, run: RunDir, *words: str) -> None:
     """Write what the best model of a run produces, as `headway predict` says it."""
     step = ["--step", "best"] if run_state(run).best is not None else []
-    line = headway("predict", str(run.root), *step, *words)
-    done = subprocess.run(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    log.write(done.stdout.rstrip("\n"))
+    copy_output(headway("predict", str(run.root), *step, *words), log.write)
 
 
 def newest_run(out: Path, name: str = "latest") -> RunDir:

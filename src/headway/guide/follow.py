@@ -66,13 +66,13 @@ def follow(words: Sequence[str], log: GuideLog, listener: Listener, *, out: Path
         stderr=subprocess.STDOUT,
         cwd=os.getcwd(),
         # Its output is not a terminal; tables are as wide as ours, and not narrower than their own words.
-        env={**os.environ, "COLUMNS": str(max(_WIDTH, shutil.get_terminal_size().columns))},
+        env={**_environment(), "COLUMNS": str(max(_WIDTH, shutil.get_terminal_size().columns))},
         # A launcher that loses patience kills this process; the run then saves and stops, and is nobody's orphan.
         preexec_fn=partial(die_with_parent, os.getpid(), signal.SIGTERM),
     )
     kept = [(signum, signal.signal(signum, _pass_on(child))) for signum in (signal.SIGINT, signal.SIGTERM)]
     threads = [
-        threading.Thread(target=_copy_lines, args=(child, log)),
+        threading.Thread(target=_copy_lines, args=(child, log.write)),
         threading.Thread(target=_listen, args=(child, out, before, known, log, listener)),
     ]
     for thread in threads:
@@ -84,6 +84,18 @@ def follow(words: Sequence[str], log: GuideLog, listener: Listener, *, out: Path
         signal.signal(signum, handler)
     # Ended by a signal before it could answer it: as a shell tells it.
     return code if code >= 0 else 128 - code, known or _find_started(child.pid, out, before)
+
+
+def copy_output(command: Sequence[str], write: Callable[[str], None]) -> int:
+    """Run a command, each line of its output handed to `write`; return its exit code."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=_environment()) as child:
+        _copy_lines(child, write)
+    return child.returncode
+
+
+def _environment() -> dict[str, str]:
+    """Return ours for a command whose output is read here: it writes UTF-8, whatever this terminal shows."""
+    return {**os.environ, "PYTHONIOENCODING": "utf-8"}
 
 
 @contextlib.contextmanager
@@ -111,10 +123,10 @@ def _pass_on(child: subprocess.Popen[bytes]) -> Callable[[int, object], None]:
     return handler
 
 
-def _copy_lines(child: subprocess.Popen[bytes], log: GuideLog) -> None:
+def _copy_lines(child: subprocess.Popen[bytes], write: Callable[[str], None]) -> None:
     assert child.stdout is not None
     for line in child.stdout:
-        log.write(line.decode("utf-8", "replace").rstrip("\n"))
+        write(line.decode("utf-8", "replace").rstrip("\n"))
 
 
 def _listen(

@@ -523,6 +523,8 @@ RUN 是训练目录、训练名或名字的一部分；省略时取最新的训�
         zh_hint=("开始新的训练：\n  {typed}"),
     ),
     "cli/detached": Text(en="run {run} is training in the background", zh="训练 {run} 已转入后台"),
+    "cli/detached-starting": Text(en="run {run} was started in the background", zh="训练 {run} 已在后台启动"),
+    "cli/detached-ended": Text(en="run {run} has already ended", zh="训练 {run} 已经结束"),
     "cli/next": Text(en="next: {command}", zh="下一步：{command}"),
     # eval, predict
     "cli/eval-help": Text(

@@ -81,8 +81,8 @@ TEXTS: dict[str, Text] = {
     "config/wrong-value": Text(
         en="{key} is {got}, but must be {wanted}",
         zh="{key} 的值是 {got}，必须是{wanted}",
-        en_hint="see which values it takes:\n  headway config explain {dotted}",
-        zh_hint="查看可取的值：\n  headway config explain {dotted}",
+        en_hint="see which values it takes:\n  headway config explain {words}",
+        zh_hint="查看可取的值：\n  headway config explain {words}",
     ),
     "config/not-a-name": Text(
         en="{key} is {got}, but it becomes part of a folder name: use letters, digits and . _ + -, at most 80 "

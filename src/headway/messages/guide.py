@@ -135,6 +135,12 @@ TEXTS: dict[str, Text] = {
         en_hint="train first; the name is then found, wherever later runs move the file",
         zh_hint="先训练；之后用这个名称就能找到，文件被之后的训练移走也不影响",
     ),
+    "guide/no-checkpoint-folder": Text(
+        en="there is no checkpoint {path}; the runs of this project have written theirs to {folders:list}",
+        zh="没有检查点 {path}；本项目的训练把检查点写在 {folders:list}",
+        en_hint="name a file of that folder",
+        zh_hint="改用该目录中的文件",
+    ),
     "guide/foreign": Text(
         en="{path} was not written by a run of this project, so the run and step to resume from are unknown",
         zh="{path} 不是由本项目的训练写出的，无法得知应从哪次训练的哪一步继续",
@@ -144,6 +150,9 @@ TEXTS: dict[str, Text] = {
     "guide/found-elsewhere": Text(
         en="{path} was moved when a later run started; using {place} of run {run}",
         zh="{path} 已在之后的训练启动时移走；使用训练 {run} 的 {place}",
+    ),
+    "guide/found-near": Text(
+        en="there is no {path}; using {place} of run {run}", zh="没有 {path}；使用训练 {run} 的 {place}"
     ),
     "guide/moved": Text(
         en="{num} checkpoints of the earlier run {run} are now in {place}",
@@ -190,9 +199,11 @@ TEXTS: dict[str, Text] = {
         zh="在项目目录 {folder} 中运行，日志和结果也在该目录中",
     ),
     "guide/help-end": Text(
-        en="  --help         show this text; nothing is started\n"
+        en="  --lang en|zh   language of what is shown\n"
+        "  --help         show this text; nothing is started\n"
         "README.md in this folder explains what each script does and where the results are",
-        zh="  --help         显示本说明，不启动任何程序\n各脚本的作用和结果位置见本目录的 README.md",
+        zh="  --lang en|zh   界面语言\n  --help         显示本说明，不启动任何程序\n"
+        "各脚本的作用和结果位置见本目录的 README.md",
     ),
     "guide/nothing-to-watch": Text(
         en="no training has been started in {folder} yet",
@@ -203,11 +214,13 @@ TEXTS: dict[str, Text] = {
     "guide/help-tail": Text(
         en="  key=value      any setting of the config, for this command only\n"
         "  {flag}    train the guide's full size even without a GPU\n"
+        "  --lang en|zh   language of what is shown\n"
         "  --help         show this text; nothing is started\n"
         "README.md in this folder explains what each script does and where the results are",
         zh=(
             "  key=value      配置中的任意一项，只对本次命令有效\n"
             "  {flag}    没有 GPU 时也按指南的完整规模训练\n"
+            "  --lang en|zh   界面语言\n"
             "  --help         显示本说明，不启动任何程序\n"
             "各脚本的作用和结果位置见本目录的 README.md"
         ),

@@ -19,6 +19,8 @@ from headway.telemetry import RunDir, read_objects
 
 _POLL_S: Final = 0.02
 _WAIT_S: Final = 300.0
+_STOP_S: Final = 60.0
+"""How much longer a run that is being stopped is waited for."""
 _TIES: Final = (TAG_NAME, "HEADWAY_HOOK_", "HEADWAY_RANK")
 
 
@@ -98,6 +100,7 @@ def detach(
 ) -> Detached:
     """Start a supervisor in its own session and return once the ranks train, the run has ended, or `wait_s` passed.
 
+    A run that somebody has asked to stop meanwhile is waited for: that it trains would be wrong a moment later.
     `argv` is the whole command of the supervisor. A lease that is held is handed over: `argv` then ends in the number
     of its open lock. `begun` is called with the number of its process.
     """
@@ -111,15 +114,16 @@ def detach(
     if begun is not None:
         begun(pid)
     deadline = time.monotonic() + wait_s
-    while time.monotonic() < deadline:
+    kinds: set[object] = set()
+    while time.monotonic() < deadline or ("stop_requested" in kinds and time.monotonic() < deadline + _STOP_S):
         done, status = os.waitpid(pid, os.WNOHANG)
         found, seen = read_objects(run.events, seen)
-        kinds = [event.get("kind") for event in found]
+        kinds |= {event.get("kind") for event in found}
         if done:
             if lease is not None:
                 clear_abandoned(run)
             return Detached(pid=pid, state="ended", exit_code=_exit_code(status))
-        if "training_started" in kinds:
+        if "training_started" in kinds and "stop_requested" not in kinds:
             return Detached(pid=pid, state="training")
         time.sleep(_POLL_S)
     return Detached(pid=pid, state="starting")

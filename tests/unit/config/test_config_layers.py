@@ -9,6 +9,7 @@ import pytest
 
 from headway.config import ConfigErrors, RunConfig, dump_yaml, layer_of, load_config
 from headway.errors import ConfigError, UsageError
+from headway.task import find_recipe
 
 
 def _only(error: ConfigErrors) -> tuple[str, str]:
@@ -56,7 +57,9 @@ def test_words_of_a_script_are_called_so_and_a_key_can_be_taken_from_the_recipe(
 
 def test_a_wrong_value_is_named_as_it_was_written(refuse):
     error = refuse("a.yaml", "", "total_batch_size=many")
-    assert 'total_batch_size is "many"' in error.text("en") and "headway config explain batch.total" in error.text("en")
+    assert 'total_batch_size is "many"' in error.text(
+        "en"
+    ) and "headway config explain total_batch_size --recipe toy" in error.text("en")
 
 
 def test_a_table_on_the_command_line_is_of_the_command_line(load, words):
@@ -211,6 +214,15 @@ def test_a_wrong_value_says_what_was_got_what_is_wanted_and_what_to_type(refuse,
     error = refuse(name, text)
     assert _only(error)[1] == code
     assert hint in error.problems[0].hint("en")
+
+
+def test_a_recipes_own_name_is_explained_with_the_recipe_that_has_it():
+    """The hint was `headway config explain task.hidden_size`, which knows nanochat's keys only."""
+    for name in ("training.batch_size", "model.hidden_size", "task.hidden_size"):
+        with pytest.raises(ConfigErrors) as refused:
+            load_config(None, recipe=find_recipe, overrides=["recipe=tfnet", f"{name}=many"])
+        (problem,) = refused.value.problems
+        assert problem.facts["key"] == name and f"  headway config explain {name} --recipe tfnet" in problem.hint("en")
 
 
 def test_wants_are_told_in_words_and_numbers(refuse):

@@ -6,6 +6,7 @@ import json
 import os
 import time
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -164,8 +165,40 @@ def test_a_checkpoint_that_is_nowhere_is_refused_with_a_short_list(project):
     with pytest.raises(UsageError) as refused:
         find_source(project / "checkpoints" / "checkpoint_epoch_99.pth", project / "runs")
     assert refused.value.code == "guide/no-checkpoint"
-    assert "checkpoint_epoch_0.pth, checkpoint_epoch_1.pth" in refused.value.text()
+    assert "checkpoint_epoch_48.pth, checkpoint_epoch_49.pth" in refused.value.text()
     assert refused.value.text().count(".pth") < 12
+    (project / "checkpoints" / "best_model.pth").write_text("")
+    for asked, wanted in {"checkpoint_epoch_12.pt": "_12.pth", "best_modle.pth": "best_model.pth"}.items():
+        with pytest.raises(UsageError) as refused:
+            find_source(project / "checkpoints" / asked, project / "runs")
+        assert wanted in refused.value.text(), asked
+
+
+def test_a_name_in_a_folder_that_is_misspelt_is_refused_with_the_right_folder(project):
+    write(project, make_run(project, "20260101-000000_a_0000"), {"checkpoint_epoch_5.pth": (5, 0.5)})
+    with pytest.raises(UsageError) as refused:
+        find_source(Path("checkpoint/checkpoint_epoch_5.pth"), Path("runs"))
+    assert refused.value.code == "guide/no-checkpoint-folder" and "to checkpoints/" in refused.value.text("en")
+
+
+@pytest.mark.parametrize("spelling", ["./checkpoints/", "checkpoints/../checkpoints//", "{project}/checkpoints/", ""])
+def test_a_checkpoint_is_found_however_its_path_is_written(project, spelling):
+    run = make_run(project, "20260101-000000_a_0000")
+    write(project, run, {"checkpoint_epoch_5.pth": (5, 0.5)})
+    said = []
+    place = Path(spelling.format(project=project) + "checkpoint_epoch_5.pth")
+    source = find_source(place, Path("runs"), said.append)
+    assert (source.run.name, source.step) == (run.name, 5)
+    assert [line.partition(";")[0] for line in said] == ([] if spelling else ["there is no checkpoint_epoch_5.pth"])
+
+
+def test_a_project_that_was_renamed_finds_its_checkpoints(project, monkeypatch):
+    (project / "p").mkdir()
+    write(project / "p", make_run(project / "p", "20260101-000000_a_0000"), {"checkpoint_epoch_5.pth": (5, 0.5)})
+    (project / "p").rename(project / "q")
+    monkeypatch.chdir(project / "q")
+    source = find_source(Path("checkpoints/checkpoint_epoch_5.pth"), Path("runs"))
+    assert source.step == 5 and source.run.root.resolve() == project / "q" / "runs" / "20260101-000000_a_0000"
 
 
 def test_a_checkpoint_that_was_not_made_here_is_refused_and_never_unpickled(project):

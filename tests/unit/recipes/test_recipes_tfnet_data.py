@@ -172,9 +172,25 @@ def test_the_synthetic_set_has_cecsls_layout_and_its_oddities(tmp_path, monkeypa
 def test_labels_that_are_named_and_missing_are_an_error_whatever_synthetic_data_there_is(tmp_path, monkeypatch):
     monkeypatch.setattr("headway.recipes.tfnet.synthetic.CLIPS", {"train": 8, "dev": 2, "test": 2})
     prepare(_section(tmp_path, synthetic=True), lambda _: None)
+    for key in ("train_label_path", "valid_label_path", "test_label_path"):
+        with pytest.raises(CheckError) as refused:
+            prepare(_section(tmp_path, synthetic=True, **{key: str(tmp_path / "own.csv")}), lambda _: None)
+        assert (refused.value.code, refused.value.facts["file"]) == ("tfnet/no-named-labels", tmp_path / "own.csv")
+        assert f"task.{key}" in refused.value.hint("zh") and "synthetic" not in refused.value.hint("en")
+
+
+def test_named_labels_go_with_synthetic_clips_and_nobodys_file_is_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr("headway.recipes.tfnet.synthetic.CLIPS", {"train": 8, "dev": 2, "test": 2})
+    prepare(_section(tmp_path / "d", synthetic=True), lambda _: None)
+    own = tmp_path / "own.csv"
+    shutil.copy(tmp_path / "d" / "label" / "dev.csv", own)
+    shutil.rmtree(tmp_path / "d")
+    prepare(_section(tmp_path / "d", synthetic=True, valid_label_path=str(own)), lambda _: None)
+    kept = tmp_path / "d" / "label" / "mine.csv"
+    (tmp_path / "d" / "label" / "train.csv").rename(kept)
     with pytest.raises(CheckError) as refused:
-        prepare(_section(tmp_path, synthetic=True, train_label_path=str(tmp_path / "own.csv")), lambda _: None)
-    assert refused.value.code == "tfnet/no-labels" and refused.value.facts["file"] == tmp_path / "own.csv"
+        prepare(_section(tmp_path / "d", synthetic=True, valid_label_path=str(own)), lambda _: None)
+    assert refused.value.code == "tfnet/no-labels" and kept.is_file()
 
 
 def test_an_unfinished_synthetic_set_is_made_again_and_clips_without_labels_are_never_replaced(tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from headway.config import ConfigErrors
 from headway.errors import CheckError, UsageError
 from headway.guide import Asked, make_project
 from headway.recipes.tfnet import guide as commands
@@ -93,3 +94,24 @@ def test_the_interpreter_that_was_set_up_for_mindspore_needs_no_word_of_trust(tm
     with pytest.raises(UsageError) as refused:
         require_python(other)
     assert refused.value.code == "cli/untrusted"
+
+
+def test_a_config_that_cannot_be_read_is_explained_in_the_log_too(project, capsys):
+    (project / "configs" / "gpu_config.json").write_text('{"training": {"batch_size": 8,')
+    for entry in ("train_tfnet_gpu", "quick_start_gpu"):
+        with pytest.raises(ConfigErrors):
+            commands.main(entry, [])
+        log = sorted((project / "logs_gpu").glob("gpu_training_*.log"))[-1].read_text()
+        assert "error analysis: " in log and "gpu_config.json" in log
+    with pytest.raises(UsageError):
+        commands.main("train_tfnet_gpu", ["--config", "configs/other.json"])
+    assert "configs/gpu_config.json" in sorted((project / "logs_gpu").glob("*.log"))[-1].read_text()
+
+
+def test_the_quick_starts_check_stands_in_the_log(project, monkeypatch, capsys):
+    monkeypatch.setattr(commands.guide, "headway", lambda *_: ["sh", "-c", "echo 'error: no framework'; exit 3"])
+    assert commands.main("quick_start_gpu", []) == 3
+    (log,) = (project / "logs_gpu").glob("gpu_training_*.log")
+    text = log.read_text()
+    assert "configs/gpu_config.json" in text and "error: no framework" in text
+    assert text == capsys.readouterr().out

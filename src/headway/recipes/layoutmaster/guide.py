@@ -92,7 +92,7 @@ def train(log: guide.GuideLog, asked: guide.Asked, *, is_full: bool) -> int:
         voice=voice(choice.config, counts["train_samples"], counts["val_samples"]),
         advice=ADVICE,
         writer=guide.TorchWriter(_describe, parts=parts, has_sidecar=True),
-        folder=Path(_save_dir(file)),
+        folder=Path(_save_dir(file, asked.words)),
         resume=Path(asked.flags["resume"]) if "resume" in asked.flags else None,
         may_change=("",),
         proceed=f"python train.py --config {file} --mode train --resume {{file}}",
@@ -120,11 +120,11 @@ def _holds(key: str, loaded: guide.LoadedConfig) -> bool:
     return key not in _OF_SIZE and key != "parallel.all_workers"
 
 
-def _save_dir(config: Path) -> str:
-    """Return where the guide's file wants its checkpoints; Headway's own stay in the run directory."""
-    loaded = guide.load_config(config, recipe=RECIPE)
+def _save_dir(config: Path, words: Sequence[str]) -> str:
+    """Return where the guide's file, or what was typed, wants the checkpoints; Headway's own stay in the run."""
+    loaded = guide.load_config(config, recipe=RECIPE, overrides=words)
     told = [facts for _, facts in loaded.warnings if facts.get("key") == "training.save_dir"]
-    return str(told[0].get("value") or "checkpoints") if told else "checkpoints"
+    return str(told[-1].get("value") or "checkpoints") if told else "checkpoints"
 
 
 def _describe(made: guide.Made, kept: Mapping[str, object]) -> dict[str, object]:

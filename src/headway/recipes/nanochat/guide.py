@@ -36,9 +36,8 @@ def main(entry: str, argv: Sequence[str]) -> int:
     if entry == "monitor_training":
         return monitor(argv)
     asked = guide.read_flags(argv, ("config", "resume"), takes_settings=True, takes_first="config")
-    config = asked.config(CONFIG)
     log = guide.GuideLog.of_now(LOGS, "train_dual_gpu", is_levelled=True)
-    return guide.with_log(ADVICE, log, lambda log: train(log, asked, config))
+    return guide.with_log(ADVICE, log, lambda log: train(log, asked, asked.config(CONFIG)))
 
 
 def train(log: guide.GuideLog, asked: guide.Asked, config: Path) -> int:

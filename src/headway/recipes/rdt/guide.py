@@ -52,10 +52,10 @@ def _train(argv: Sequence[str], ranks: int | None, precision: str | None) -> int
     launched = ranks or int(flags.get("num_processes", "1"))
     folder = Path(flags.get("output_dir", "checkpoints"))
     is_full = own.is_full_wanted or guide.has_gpu()
-    config = guide.Asked(flags=flags).config(CONFIG, "config_path")
 
     def train(log: guide.GuideLog) -> int:
         log.write(guide.size_line(is_full, guide.layers_text(64, 2)))
+        config = guide.Asked(flags=flags).config(CONFIG, "config_path")
         settings = guide.settings_of([*script.words, *own.words])
         for line in banner(launched, settings.get("task.statistics", "libero_single_task")):
             log.write(line)

@@ -16,7 +16,7 @@ from headway.errors import CheckError
 from headway.messages import say as line
 from headway.recipes.tfnet.frames import count_frames, find_clip
 from headway.recipes.tfnet.glosses import Vocabulary, make_vocabulary
-from headway.recipes.tfnet.labels import SPLITS, clip_dir, data_dir, label_file, read_labels
+from headway.recipes.tfnet.labels import SPLITS, clip_dir, data_dir, label_file, label_key, read_labels
 from headway.recipes.tfnet.measure import rates, sum_errors
 from headway.recipes.tfnet.section import TfnetSection
 from headway.recipes.tfnet.synthetic import FOLDERS, MARK, write_synthetic
@@ -70,6 +70,7 @@ def prepare(section: TfnetSection, say: Say) -> None:
             _make_synthetic(root, label_file(section, "train"), say)
     if (root / MARK).exists() and not section.synthetic:
         raise CheckError("tfnet/only-synthetic", folder=root)
+    _require_named(section)
     found = open_dataset(section)
     for note in found.notes:
         say(note)
@@ -77,8 +78,17 @@ def prepare(section: TfnetSection, say: Say) -> None:
     say(line("tfnet/found", words=len(found.vocabulary), **num))
 
 
+def _require_named(section: TfnetSection) -> None:
+    """Refuse label files that are named and missing: no synthetic set takes their place."""
+    for split in SPLITS:
+        file, key = label_file(section, split), label_key(split)
+        if getattr(section, key) is not None and not file.is_file():
+            raise CheckError("tfnet/no-named-labels", file=file, key=f"task.{key}")
+
+
 def _make_synthetic(root: Path, labels: Path, say: Say) -> None:
-    is_own = (root / MARK).exists()
+    foreign = {path.name for path in (root / "label").glob("*")} - {f"{split}.csv" for split in SPLITS}
+    is_own = (root / MARK).exists() and not foreign  # a file beside ours is somebody's
     if labels.exists() or (not is_own and any((root / name).exists() for name in FOLDERS)):
         return  # made while we waited for the lock; or clips without labels, which are never replaced
     say(line("tfnet/making", folder=root))

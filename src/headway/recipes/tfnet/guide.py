@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +48,17 @@ def main(entry: str, argv: Sequence[str]) -> int:
     if entry == "where_mindspore":
         return _where_mindspore()
     asked = guide.read_flags(argv, ("config", "resume"), hidden=("python",))
-    # Read before anything is started: a file that cannot be read is an error, never a silent default.
-    choice = choose(asked)
-    code = check(asked, choice) if entry in ("test_gpu_setup", "quick_start_gpu") else 0
-    if code or entry == "test_gpu_setup":
-        return code
-    return guide.with_log(ADVICE, guide.GuideLog.of_now(LOGS, "gpu_training"), lambda log: train(log, asked, choice))
+    if entry == "test_gpu_setup":
+        return check(choose(asked), guide.write)
+
+    def begin(log: guide.GuideLog) -> int:
+        # Read before anything is started: a file that cannot be read is an error, never a silent default.
+        log.write(guide.size_line(is_full(asked), "hidden_size 64, crop_size 32"))
+        choice = choose(asked)
+        code = check(choice, log.write) if entry == "quick_start_gpu" else 0
+        return code or train(log, asked, choice)
+
+    return guide.with_log(ADVICE, guide.GuideLog.of_now(LOGS, "gpu_training"), begin)
 
 
 def is_full(asked: guide.Asked) -> bool:
@@ -98,33 +102,32 @@ def _where_mindspore() -> int:
     return 0
 
 
-def check(asked: guide.Asked, choice: guide.Choice) -> int:
+def check(choice: guide.Choice, write: Callable[[str], None]) -> int:
     """Tell what this machine can train with: by what is there, not by the name of an environment."""
     report = guide.inspect_machine(Path.cwd())
     devices = [gpu.name or "GPU" for gpu in report.gpus if not gpu.lost] + [npu.name or "NPU" for npu in report.npus]
-    _line("ok" if devices else "note", "tfnet/guide-device", names=", ".join(devices) or "CPU")
+    write(_line("ok" if devices else "note", "tfnet/guide-device", names=", ".join(devices) or "CPU"))
     memory, disk = report.memory_bytes or 0, report.disk_free_bytes or 0
     sizes = (("tfnet/guide-memory", memory, _MEMORY_BYTES), ("tfnet/guide-disk", disk, _DISK_BYTES))
     for code, have, want in sizes:
         facts = {"have": f"{have / 2**30:.1f}", "want": f"{want / 2**30:.0f}"}
-        _line("ok" if have >= want else "warn", code, **facts)
-    _line("note", "tfnet/guide-conda", name=os.environ.get("CONDA_DEFAULT_ENV") or "n/a")
-    _line("ok", "tfnet/guide-config", path=choice.source)
+        write(_line("ok" if have >= want else "warn", code, **facts))
+    write(_line("note", "tfnet/guide-conda", name=os.environ.get("CONDA_DEFAULT_ENV") or "n/a"))
+    write(_line("ok", "tfnet/guide-config", path=choice.source))
     smoke = ["--smoke"] if choice.loaded.framework == "mindspore" else []
-    return subprocess.call(guide.headway("check", choice.source, *choice.words, *smoke))
+    return guide.copy_output(guide.headway("check", choice.source, *choice.words, *smoke), write)
 
 
-def _line(level: str, code: str, **facts: Any) -> None:
-    """Write one finding. Any: facts of many types."""
+def _line(level: str, code: str, **facts: Any) -> str:
+    """Return one finding. Any: facts of many types."""
     mark = {"ok": "✓", "note": "·", "warn": "!"}[level]
     advice = hint(code, **facts) if level == "warn" else None
-    guide.write(f"{mark} {say(code, **facts)}" + (f"\n  → {advice}" if advice else ""))
+    return f"{mark} {say(code, **facts)}" + (f"\n  → {advice}" if advice else "")
 
 
 def train(log: guide.GuideLog, asked: guide.Asked, choice: guide.Choice) -> int:
     """Train; the guide's lines, log and files appear as the guide promises."""
     began = time.monotonic()
-    log.write(guide.size_line(is_full(asked), "hidden_size 64, crop_size 32"))
     log.write(say("tfnet/guide-start", config=choice.source, log=log.path))
     out = Path(choice.config.out)
     training = guide.Training(

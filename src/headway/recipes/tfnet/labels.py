@@ -36,8 +36,13 @@ class Labels:
 
 def label_file(section: TfnetSection, split: str) -> Path:
     """Return where a split's labels are."""
-    given: str | None = getattr(section, f"{_KEYS[split]}_label_path")
+    given: str | None = getattr(section, label_key(split))
     return Path(given).expanduser() if given else data_dir(section) / "label" / f"{split}.csv"
+
+
+def label_key(split: str) -> str:
+    """Return the key of the section that names a split's labels."""
+    return f"{_KEYS[split]}_label_path"
 
 
 def clip_dir(section: TfnetSection, split: str) -> Path:

@@ -32,6 +32,12 @@ TEXTS: dict[str, Text] = {
         ),
         zh_hint=("将 task.data_dir 设为包含 video/ 与 label/ 的目录，或先用合成数据：\n  task.synthetic=true"),
     ),
+    "tfnet/no-named-labels": Text(
+        en="{key} names the labels {file}, but there is no such file",
+        zh="{key} 指定的标注文件 {file} 不存在",
+        en_hint="correct the path, or leave {key} out: the labels are then those of task.data_dir",
+        zh_hint="改正路径；或去掉 {key}，使用 task.data_dir 中的标注",
+    ),
     "tfnet/bad-header": Text(
         en="the header of {file} is {have}, but CE-CSL's labels have {want}",
         zh="{file} 的表头是 {have}，而 CE-CSL 标注的表头应为 {want}",
