@@ -21,6 +21,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from headway.machine.cpu import LIMITS
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests")]
 PYTHON = sys.executable
@@ -32,7 +34,7 @@ class Day:
 
     def __init__(self, guide: str, place: Path, env: dict[str, str] | None = None) -> None:
         self.guide, self.rows = guide, []
-        names = ("PATH", "LD_LIBRARY_PATH", "ONEDNN_MAX_CPU_ISA")
+        names = ("PATH", "LD_LIBRARY_PATH", *LIMITS)
         kept = {name: os.environ[name] for name in names if name in os.environ}
         kept["PATH"] = f"{Path(PYTHON).parent}:/usr/bin:/bin"
         self.env = {**kept, "HOME": str(place), "LANG": "zh_CN.UTF-8", **(env or {})}

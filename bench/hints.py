@@ -32,6 +32,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from headway.cli.main import main as headway_main
+from headway.machine.cpu import LIMITS
 from headway.messages import LANGUAGES, find_text
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -102,7 +103,7 @@ def make_field(place: Path) -> Path:
 
 
 def _environment(home: Path) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("ONEDNN_MAX_CPU_ISA", "LD_LIBRARY_PATH") if name in os.environ}
+    kept = {name: os.environ[name] for name in (*LIMITS, "LD_LIBRARY_PATH") if name in os.environ}
     return {
         **kept,
         "PATH": f"{home / 'bin'}:{os.environ['PATH']}",

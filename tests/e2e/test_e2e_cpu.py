@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import command
 import pytest
 from command import TINY, clean_env, events, headway, only_run
 
@@ -74,6 +75,22 @@ def test_a_value_of_the_users_own_is_kept_and_told_when_it_fails(forbidden):
     followed = forbidden("train", *BF16, **limits)
     assert followed.returncode == 0, followed.stderr
     assert "testing which instructions this CPU" not in followed.stderr
+
+
+def test_commands_of_tests_take_over_every_limit_and_what_is_known(tmp_path, monkeypatch):
+    limits = {
+        "ONEDNN_MAX_CPU_ISA": "AVX10_1_512",
+        "MKL_ENABLE_INSTRUCTIONS": "AVX512_E3",
+        "ATEN_CPU_CAPABILITY": "avx2",
+    }
+    for name, value in limits.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(command, "KNOWN", tmp_path / "known")
+    (tmp_path / "known").mkdir()
+    (tmp_path / "known" / "answer.json").write_text("{}")
+    env = clean_env(tmp_path / "home")
+    assert limits.items() <= env.items()
+    assert (tmp_path / "home" / ".cache" / "headway" / "cpu" / "answer.json").read_text() == "{}"
 
 
 def test_the_tests_set_themselves_up_the_same_way(tmp_path, forbidden):

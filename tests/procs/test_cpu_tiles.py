@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from headway.machine.cpu import LIMITS
+
 SOURCE = Path(__file__).parents[1] / "fakes" / "forbidden" / "tiles.c"
 CC = shutil.which("cc")
 INFO = Path("/proc/cpuinfo")
 HAS_TILES = INFO.exists() and " amx_bf16 " in INFO.read_text()
 pytestmark = pytest.mark.skipif(not HAS_TILES or CC is None, reason="needs a processor with AMX and a C compiler")
 
-LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS", "ATEN_CPU_CAPABILITY")
 PRODUCT = "import torch; torch.nn.functional.linear(*[torch.ones(256, 256, dtype=torch.bfloat16)] * 2)"
 ATTENTION = (
     "import torch; torch.nn.functional.scaled_dot_product_attention(*[torch.ones(1, 2, 256, 64).bfloat16()] * 3)"

@@ -92,8 +92,8 @@ LADDER: Final[tuple[Mapping[str, str], ...]] = (
 """Settings in the order they are tried: the library that reaches furthest first and alone, all together last."""
 _MINDSPORE_LADDER: Final = LADDER[LADDER.index({ONEDNN: "AVX2"}) :]
 """MindSpore's ranks never go above AVX2, which is faster for them (engine/mindspore/context.py)."""
-_OWN: Final = (*_AVX2, _OLD_ONEDNN, "NPY_ENABLE_CPU_FEATURES")
-"""Variables whose value, where the user has given one, decides what is computed."""
+LIMITS: Final = (*_AVX2, _OLD_ONEDNN, "NPY_ENABLE_CPU_FEATURES")
+"""Variables by which libraries are limited; a value that the user has given decides what is computed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +142,7 @@ def find_cpu(
         before: called when it has to be tried, which takes seconds.
     """
     environ = os.environ if environ is None else environ
-    own = {name: environ[name] for name in _OWN if environ.get(name)}
+    own = {name: environ[name] for name in LIMITS if environ.get(name)}
     kept, info = Path(_KEPT).expanduser(), _read_info()
     is_wanted = is_asked or _is_suspect(info, own)
     if not is_wanted and not kept.is_dir():
@@ -184,7 +184,7 @@ def has_devices() -> bool:
 
 def try_cpu(python: str, framework: str, environ: Mapping[str, str]) -> CpuAnswers | None:
     """Try what an interpreter computes here; None: it gave no answer (it is broken, or has no such framework)."""
-    own = {name: environ[name] for name in _OWN if environ.get(name)}
+    own = {name: environ[name] for name in LIMITS if environ.get(name)}
     ladder = _MINDSPORE_LADDER if framework == "mindspore" else LADDER
     tried = _ask(python, framework, environ, _beside(own, ladder) if own else ladder)
     if not tried:

@@ -5,6 +5,7 @@ framework (whose types are not known here: Any).
 and computes nothing itself. For each setting a fork tries every case, because a library reads its variable when it
 first computes, and because an instruction that is refused ends the process: the next fork continues behind that case.
 It prints `{"imported": true}`, then a line per setting tried, and stops at the first with which everything works.
+What works without a setting is not tried again with one, unless all that fails without it works with it.
 """
 
 import importlib
@@ -13,7 +14,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 PRECISIONS = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
@@ -139,9 +140,25 @@ def try_case(framework: str, lib: Any, operation: str, precision: str) -> str:
     return "ok" if is_right else "wrong"
 
 
-def try_setting(framework: str, lib: Any, setting: Mapping[str, str]) -> dict[str, str]:
-    """Return the answer of every case with a setting; a case that ends its process answers with the signal."""
-    waiting = [f"{precision} {operation}" for precision in PRECISIONS for operation in CASES[framework]]
+def go_down(framework: str, lib: Any, ladder: list[dict[str, str]]) -> Iterator[tuple[dict[str, str], dict[str, str]]]:
+    """Yield settings with the answer of every case, until all is well."""
+    every = [f"{precision} {operation}" for precision in PRECISIONS for operation in CASES[framework]]
+    answers: dict[str, str] = {}
+    for setting in ladder:
+        failed = [case for case in every if is_failure(answers.get(case, "wrong"))]
+        # A ladder of thirty settings, each with every case, took minutes on a busy machine.
+        found = try_setting(framework, lib, setting, failed)
+        if not any(map(is_failure, found.values())):
+            found |= try_setting(framework, lib, setting, [case for case in every if case not in failed])
+        answers = answers or found
+        yield setting, {**answers, **found}
+        if not any(map(is_failure, found.values())):
+            return
+
+
+def try_setting(framework: str, lib: Any, setting: Mapping[str, str], cases: list[str]) -> dict[str, str]:
+    """Return the answer of each case with a setting; a case that ends its process answers with the signal."""
+    waiting = list(cases)
     answers: dict[str, str] = {}
     while waiting:
         told, status = _fork(framework, lib, setting, waiting)
@@ -198,11 +215,8 @@ def main() -> None:
     os.dup2(2, 1)  # what a framework prints is not an answer
     lib = importlib.import_module(job["framework"])
     _say(out, {"imported": True})
-    for setting in job["ladder"]:
-        answers = try_setting(job["framework"], lib, setting)
+    for setting, answers in go_down(job["framework"], lib, job["ladder"]):
         _say(out, {"setting": setting, "answers": answers})
-        if not any(is_failure(answer) for answer in answers.values()):
-            return
 
 
 def is_failure(answer: str) -> bool:

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from headway.machine import cpu
+from headway.machine import cpu, cpu_child
 from headway.machine.cpu_child import CASES, PRECISIONS
 from headway.machine.rules.processor import judge_cpu, words
 
@@ -38,7 +38,7 @@ class Processor:
 
 @pytest.fixture
 def machine(monkeypatch, tmp_path):
-    for name in cpu._OWN:
+    for name in cpu.LIMITS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(cpu, "_tried", {})
@@ -265,3 +265,20 @@ def test_mindspores_processor_is_tried_as_its_ranks_use_it(machine, monkeypatch)
     monkeypatch.setattr(cpu, "_ask", lambda *words: ladders.append(words[-1]) or ask(*words))
     assert cpu.find_cpu("python", "mindspore") == cpu.CpuAnswers(works=tuple(PRECISIONS))
     assert ladders[0][0] == {cpu.ONEDNN: "AVX2"}
+
+
+def test_what_works_is_tried_again_only_with_the_setting_that_cures_the_rest(monkeypatch):
+    tried = []
+
+    def try_setting(framework, lib, setting, cases):
+        tried.append((setting.get(cpu.ONEDNN), len(cases)))
+        is_cured = setting.get(cpu.ONEDNN) == "AVX2"
+        return {case: "ok" if is_cured or case not in ("bf16 linear", "bf16 LSTM") else "SIGILL" for case in cases}
+
+    monkeypatch.setattr(cpu_child, "try_setting", try_setting)
+    ladder = [{}, {cpu.ONEDNN: "AVX512_CORE"}, {cpu.ONEDNN: "AVX2"}, {cpu.ONEDNN: "AVX"}]
+    answers = [found for _, found in cpu_child.go_down("torch", None, ladder)]
+    every = len(PRECISIONS) * len(CASES["torch"])
+    assert tried == [(None, every), ("AVX512_CORE", 2), ("AVX2", 2), ("AVX2", every - 2)]
+    assert [len(found) for found in answers] == [every] * 3
+    assert [sum(answer != "ok" for answer in found.values()) for found in answers] == [2, 2, 0]
