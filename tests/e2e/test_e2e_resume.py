@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from command import TINY, clean_env, events, headway, only_run, wait_until
@@ -14,6 +15,7 @@ from headway.process import is_held, make_lease
 from headway.task.order import Order, expected_ledger
 from headway.telemetry import RunDir, read_json, read_metrics, run_state
 
+HALF = str(Path(__file__).parents[1] / "fakes" / "half")
 SHORT = ("save.every=2", "launch.restarts=0", "task.fail_rank=0")
 NAMES = ("job.json", "plan.json", "config.yaml", "origins.json", "events.jsonl", "lease.json", "command.json")
 
@@ -122,3 +124,24 @@ def test_a_finished_run_whose_supervisor_died_before_it_said_so_is_ended_by_resu
     assert list(read_metrics(run.metrics(0))["step"]) == [1, 2, 3, 4]
     again = headway(tmp_path, "resume")
     assert again.returncode == 2 and "finished" in again.stderr
+
+
+def test_a_run_resumed_in_fp16_begins_with_a_loss_scale_and_keeps_it(tmp_path):
+    def type_line(*words: str) -> None:
+        done = headway(tmp_path, *words, PYTHONPATH=HALF)
+        assert done.returncode == 0, done.stderr
+
+    def scale() -> list[float] | None:
+        return find_resumable(only_run(tmp_path).checkpoints).manifest.meta["scale"]
+
+    type_line("train", TINY, "train.precision=bf16", "train.steps=2")
+    assert scale() is None
+    type_line("resume", "train.precision=fp16", "train.steps=7")
+    steps = read_metrics(only_run(tmp_path).metrics(0))["step"]
+    overflows = [step for step in range(3, 8) if step not in steps]  # each halves the scale, once
+    good = 7 - max([2, *overflows])
+    assert len(overflows) < 4 and scale() == [2.0**16 / 2 ** len(overflows), good]
+    type_line("resume", "train.steps=8")
+    assert scale()[0] >= 2.0**15 / 2 ** len(overflows)
+    type_line("resume", "train.precision=fp32", "train.steps=9")
+    assert scale() is None

@@ -35,6 +35,7 @@ def make_lives(place: Path) -> dict[str, Life]:
         skip = Life(str(place / f"{strategy}-skip"), (*words, *ALL, *SKIP), poison=(17, 47))
         cut = replace(skip, place=str(place / f"{strategy}-cut"))
         lives[f"{strategy}-plain"] = Life(str(place / f"{strategy}-plain"), words)
+        lives[f"{strategy}-bf16"] = Life(str(place / f"{strategy}-bf16"), (*words, "train.precision=bf16"))
         lives[f"{strategy}-skip"] = skip
         lives[f"{strategy}-cut"] = replace(cut, stop_at=5)
         lives[f"{strategy}-resumed"] = replace(cut, attempt=2)
@@ -82,6 +83,15 @@ def assert_equal_runs(one, other):
 def test_shards_train_as_replicas_do(two, name):
     assert two[f"ddp-{name}"]["end"] == ("stopped" if name == "cut" else "done")
     assert_equal_runs(two[f"fsdp-{name}"], two[f"ddp-{name}"])
+
+
+def test_batch_norm_trains_sharded_in_bf16_as_replicas_do(two):
+    one, other = two["fsdp-bf16"], two["ddp-bf16"]
+    assert (one["end"], one["place"], one["rates"]) == (other["end"], other["place"], other["rates"])
+    assert one["end"] == "done"
+    assert one["losses"] == pytest.approx(other["losses"], rel=1e-3)
+    for name, values in other["buffers"].items():
+        assert one["buffers"][name] == pytest.approx(values, rel=1e-2, abs=1e-3), name
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

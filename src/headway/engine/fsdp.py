@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor
 
@@ -31,7 +31,9 @@ class Sharded(Layout):
             # FSDP2 refuses any other memory order; what the model computes does not depend on it.
             if param.requires_grad and not param.is_contiguous():
                 param.data = param.data.contiguous()
-        for block in blocks:
+        if precision == "bf16":
+            _shard_running_norms(model, mesh, frozen)
+        for block in (block for block in blocks if not isinstance(block, FSDPModule)):
             fully_shard(block, mesh=mesh, mp_policy=policy, ignored_params=frozen)
         fully_shard(model, mesh=mesh, mp_policy=policy, ignored_params=frozen)
         self._modules = [module for module in model.modules() if isinstance(module, FSDPModule)]
@@ -88,6 +90,17 @@ class Sharded(Layout):
         assert isinstance(like, DTensor)
         part = DTensor.from_local(whole, like.device_mesh, run_check=False).redistribute(placements=like.placements)
         return part.to_local()
+
+
+def _shard_running_norms(model: nn.Module, mesh: DeviceMesh, frozen: set[nn.Parameter]) -> None:
+    """Leave the weights of batch norm in fp32, as replicas do under autocast: its running statistics are, and torch
+    refuses the two in different types.
+    """
+    norms = [module for module in model.modules() if isinstance(module, nn.modules.batchnorm._NormBase)]
+    for module in norms:
+        if module.running_mean is not None and any(param.requires_grad for param in module.parameters()):
+            # So few that to gather them again for the backward would cost more than to keep them.
+            fully_shard(module, mesh=mesh, ignored_params=frozen, reshard_after_forward=False)
 
 
 def _grad(param: nn.Parameter) -> Tensor:

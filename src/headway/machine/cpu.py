@@ -202,7 +202,8 @@ def try_cpu(python: str, framework: str, environ: Mapping[str, str]) -> CpuAnswe
         tried += [one for limits in (_AVX2, _SSE4) for one in _ask(python, framework, {**bare, **limits}, [limits])]
     best = min(tried, key=lambda one: len(_failures(one.answers)))
     names = {*best.setting, *([_OLD_ONEDNN] if ONEDNN in best.setting else [])}
-    if own and (not best.setting or names & set(own)):
+    is_better = len(_failures(best.answers)) < len(failed)  # or to give up his value would cure nothing
+    if own and is_better and (not best.setting or names & set(own)):
         return CpuAnswers(failed=failed, left=failed, own=own, advice=best.setting, works=works)
     return CpuAnswers(settings=best.setting, failed=failed, left=_failures(best.answers), works=_working(best.answers))
 

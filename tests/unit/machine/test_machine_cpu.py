@@ -174,6 +174,14 @@ def test_a_value_without_which_all_is_well_is_to_be_unset(machine, monkeypatch):
     assert next(judge_cpu(cpu.find_cpu())).facts["fix"] == "unset ATEN_CPU_CAPABILITY"
 
 
+def test_a_value_that_has_no_part_in_it_is_not_to_be_unset(machine, monkeypatch):
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+    machine({"bf16 linear": ("NOTHING", ())})
+    found = cpu.find_cpu()
+    assert (found.own, found.settings, found.works) == ({}, {}, ("fp32", "fp16"))
+    assert [(one.code, one.level) for one in judge_cpu(found, "bf16")] == [("machine/cpu-no-precision", "stop")]
+
+
 def test_a_precision_that_no_setting_helps_stops_only_runs_that_want_it(machine):
     machine({"bf16 linear": ("NOTHING", ()), "bf16 LSTM": ("NOTHING", ())})
     found = cpu.find_cpu()
