@@ -125,6 +125,13 @@ def load_checkpoint(run: Run, path: Path) -> None:
     run.measures, run.measured_step = dict(manifest.measures), manifest.step if manifest.measures else None
 
 
+def refuse_other_frozen(manifest: Manifest, now: str | None) -> None:
+    """Refuse to put trained weights beside frozen ones that they were not trained with; no checkpoint holds those."""
+    before = manifest.meta["frozen_id"]
+    if before != now:
+        raise TrainError("engine/frozen-changed", before=before or "n/a", now=now or "n/a")
+
+
 def take_up(run: Run, manifest: Manifest, fill: Callable[[list[Piece]], None]) -> None:
     """Bring the run to where a snapshot is, on the disk or in memory.
 
@@ -136,8 +143,7 @@ def take_up(run: Run, manifest: Manifest, fill: Callable[[list[Piece]], None]) -
         raise TrainError("engine/data-changed", before=meta["data_size"], now=len(run.data))
     if meta["seed"] != run.config.seed:
         raise TrainError("engine/seed-changed", before=meta["seed"], now=run.config.seed)
-    if meta["frozen_id"] != run.frozen_id:
-        raise TrainError("engine/frozen-changed", before=meta["frozen_id"] or "n/a", now=run.frozen_id or "n/a")
+    refuse_other_frozen(manifest, run.frozen_id)
     same_world = manifest.world_size == run.ranks.world_size
     # A checkpoint of CPU ranks knows no generator of a GPU.
     rng = {name: state for name, state in _rng(run).items() if name in manifest.tensors} if same_world else {}

@@ -19,7 +19,9 @@ from headway.engine.policy import refuse_empty
 from headway.engine.precision import Precision
 from headway.engine.rank import load_task
 from headway.engine.request import answer_request, find_checkpoint
+from headway.engine.snapshot import refuse_other_frozen
 from headway.planner import Plan
+from headway.task import hash_frozen
 from headway.telemetry import RunDir, read_json, require_record
 
 
@@ -42,6 +44,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         model = task.build_model()
     # As the checkpoint has it: a later resume may have switched the average on or off.
     _fill(model, path, manifest, weights="model" if manifest.meta.get("ema_updates") is None else "ema")
+    refuse_other_frozen(manifest, hash_frozen(model))
     model.eval()
     if request["do"] == "predict":
         made = task.predict(model, request["options"], Path(request["to"]))

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from headway.guide.log import GuideLog
-from headway.machine import inspect_machine
+from headway.machine import inspect_machine, list_visible
 from headway.messages import say
 from headway.units import size
 
@@ -21,7 +21,7 @@ def check_devices(log: GuideLog, *, want: int, want_bytes: int) -> None:
     log.write(say("guide/check-devices"))
     gpus = [gpu for gpu in inspect_machine(Path.cwd()).gpus if not gpu.lost]
     shown = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if shown is not None and len([one for one in shown.split(",") if one.strip()]) < want:
+    if shown is not None and len(list_visible(shown)) < want:
         log.write(say("guide/check-hidden", shown=shown or '""', want=want), "WARN")
     if len(gpus) < want:
         code = "guide/check-few-gpus" if gpus else "guide/check-no-gpu"

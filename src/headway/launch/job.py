@@ -191,7 +191,8 @@ def training_job(task: str, config: RunConfig, plan: Plan, probe: Mapping[str, A
         program=training,
         world_size=plan.world_size,
         threads=plan.threads,
-        devices=tuple(map(str, plan.gpus)),
+        # By name where the driver tells one: numbers change when a GPU is lost or another is switched on.
+        devices=plan.gpu_uuids or tuple(map(str, plan.gpus)),
         restarts=config.launch.restarts,
         grace_s=config.launch.grace_s,
         on_hang=config.launch.on_hang,

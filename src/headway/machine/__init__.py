@@ -6,7 +6,14 @@ Nothing here imports a framework, and a machine without GPUs, drivers or torch i
 from headway.machine.cards import GpuModel, find_model, gemm_sources, gpu_models, has_bf16
 from headway.machine.cpu import CpuAnswers, cpu_environment, find_cpu, has_devices
 from headway.machine.data import judge_data
-from headway.machine.devices import apply_visible, count_visible, describe_holders, is_free, pick_devices
+from headway.machine.devices import (
+    apply_visible,
+    count_visible,
+    describe_holders,
+    is_free,
+    list_visible,
+    pick_devices,
+)
 from headway.machine.first_batch import judge_batch, try_batch
 from headway.machine.from_text import gpus_of, report_from
 from headway.machine.host import free_address_bytes, free_memory_bytes
@@ -80,6 +87,7 @@ __all__ = [
     "judge_batch",
     "judge_data",
     "judge_machine",
+    "list_visible",
     "made_for_mindspore",
     "make_machine",
     "mindspore_target",

@@ -151,8 +151,8 @@ def apply_visible(gpus: Sequence[Gpu], value: str | None) -> tuple[Gpu, ...]:
     if value is None:
         return tuple(gpus)
     seen: list[Gpu] = []
-    for entry in value.split(","):
-        gpu = _find(gpus, entry.strip())
+    for entry in list_visible(value):
+        gpu = _find(gpus, entry)
         if gpu is None:
             break
         seen.append(gpu)
@@ -163,11 +163,28 @@ def apply_visible(gpus: Sequence[Gpu], value: str | None) -> tuple[Gpu, ...]:
 
 def count_visible(gpus: Sequence[Gpu], value: str | None) -> int:
     """Return how many devices a process would see; slices of a GPU (MIG) are counted as they are named."""
-    if value is not None and value.strip().upper().startswith("MIG-"):
-        names = [name.strip().upper() for name in value.split(",")]
-        slices = list(takewhile(lambda name: name.startswith("MIG-"), names))
-        return len(slices) if len(set(slices)) == len(slices) else 0
-    return len(apply_visible(gpus, value))
+    named = list_visible(value or "")
+    return len(named) if named and _is_slice(named[0]) else len(apply_visible(gpus, value))
+
+
+def list_visible(value: str) -> tuple[str, ...]:
+    """Return the devices that a value of CUDA_VISIBLE_DEVICES names, as CUDA reads it without knowing the machine.
+
+    It stops at the first entry that cannot be a device: `0,-1,1` names one, `0,,1` too, and an empty value none. Slices
+    of a GPU (MIG) and GPUs are not mixed: the first entry decides. A device that is named twice leaves none.
+    """
+    entries = [entry.strip() for entry in value.split(",")]
+    is_slice = _is_slice(entries[0])
+    named = list(takewhile(lambda entry: _is_device(entry) and _is_slice(entry) == is_slice, entries))
+    return tuple(named) if len({name.upper() for name in named}) == len(named) else ()
+
+
+def _is_device(entry: str) -> bool:
+    return _NUMBER.match(entry) is not None or entry.upper().startswith(("GPU-", "MIG-"))
+
+
+def _is_slice(entry: str) -> bool:
+    return entry.upper().startswith("MIG-")
 
 
 def _find(gpus: Sequence[Gpu], entry: str) -> Gpu | None:

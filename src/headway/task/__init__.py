@@ -18,6 +18,7 @@ from headway.config import (
     Situation,
     Whole,
 )
+from headway.task.build import build_on_cpu
 from headway.task.contract import Batch, Data, Ids, Loss, ParamGroup, Prediction, Task, to_device
 from headway.task.new_recipe import make_recipe, plan_recipe
 from headway.task.parameters import hash_frozen, make_groups, refuse_other_optimizer
@@ -47,6 +48,7 @@ __all__ = [
     "Situation",
     "Task",
     "Whole",
+    "build_on_cpu",
     "find_recipe",
     "hash_frozen",
     "hold",

@@ -137,3 +137,49 @@ def test_a_refused_instruction_is_final_in_the_first_step_and_a_crash_later():
 def test_a_launchers_word_about_a_refused_instruction_counts_as_one():
     said = b"ChildFailedError:\n  exitcode  : -4 (pid: 71)\n  traceback : Signal 4 (SIGILL) received by PID 71\n"
     assert classify(None, ExitStatus(code=1), said).kind == "illegal-instruction"
+
+
+_ASYNC = "\nCUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace may be wrong."
+_NCCL = (
+    "NCCL error in: NCCLUtils.cpp:77, unhandled {} error (run with NCCL_DEBUG=INFO for details), NCCL version 2.27.5\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("type_", "text", "kind"),
+    [
+        ("AcceleratorError", "CUDA error: out of memory" + _ASYNC, "device-out-of-memory"),
+        (
+            "DistBackendError",
+            _NCCL.format("cuda") + "Last error:\nCuda failure 2 'out of memory'",
+            "device-out-of-memory",
+        ),
+        ("AcceleratorError", "CUDA error: CUDA-capable device(s) is/are busy or unavailable" + _ASYNC, "gpu-busy"),
+        ("AcceleratorError", "CUDA error: no kernel image is available for execution on the device", "arch-not-built"),
+        (
+            "RuntimeError",
+            "CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`",
+            "device-out-of-memory",
+        ),
+        (
+            "RuntimeError",
+            "CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasSgemm(handle)`",
+            "cublas-failed",
+        ),
+        (
+            "DistBackendError",
+            _NCCL.format("system") + "Last error:\nError while creating shared memory segment /dev/shm/nccl-4TXEPn "
+            "(size 33030528), error: No space left on device (28)",
+            "shared-memory-full",
+        ),
+        (
+            "DistBackendError",
+            _NCCL.format("system") + "Last error:\nCall to posix_fallocate failed : No space left on device",
+            "shared-memory-full",
+        ),
+    ],
+)
+def test_what_cuda_and_nccl_raise_on_gpus_is_told_apart(type_, text, kind):
+    report = {"type": type_, "text": text, "traceback": ""}
+    assert classify(report, ExitStatus(code=1, signal=None)).kind == kind
+    assert classify(None, ExitStatus(code=1, signal=None), f"torch.{type_}: {text}\n".encode()).kind == kind

@@ -7,8 +7,9 @@ import json
 import pytest
 
 from fakes.machines import FakeGpuDriver, eight_h100, four_4090, lost, machine, reading
+from headway.adopt.launchers.parts import count_devices
 from headway.machine import FirstOf, GpuReading, RecordedDriver, inspect_machine, parse_smi
-from headway.machine.devices import apply_visible
+from headway.machine.devices import apply_visible, list_visible
 
 GPU_CSV = """\
 index, uuid, name, driver_version, memory.total [MiB], memory.free [MiB], compute_cap, utilization.gpu [%], \
@@ -99,3 +100,12 @@ def test_recorded_machine_stands_in_for_a_driver(tmp_path):
     report = inspect_machine(tmp_path, driver=RecordedDriver(path), environ={})
     assert report.gpus == (*four_4090(), lost(4))
     assert (report.gpu_source, report.gpu_driver) == ("recorded", "570.211.01")
+
+
+@pytest.mark.parametrize(
+    ("value", "num"),
+    [("0,-1,1", 1), ("0,,1", 1), ("0, 1", 2), ("", 0), ("-1", 0), ("GPU-a,1", 2), ("MIG-a,MIG-b,0", 2), ("1,1", 0)],
+)
+def test_everybody_counts_devices_as_cuda_does(value, num):
+    assert len(list_visible(value)) == num
+    assert (count_devices(tuple(value.split(","))) or 0) == num

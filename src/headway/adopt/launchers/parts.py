@@ -11,6 +11,7 @@ from headway.adopt.command import Command
 from headway.adopt.options import Options, is_dots, is_placeholder, known, number
 from headway.adopt.record import Entry, Launch
 from headway.adopt.shell.expand import Said
+from headway.machine import list_visible
 
 _PYTHON = re.compile(
     r"(?:.*/)?(?:python|pypy|ipython)(?:\d(?:\.\d+)?)?(?:\.exe)?|py|.*\$\{?\w*PYTHON\w*\}?", re.IGNORECASE
@@ -60,10 +61,8 @@ def visible_devices(value: Said | None) -> tuple[int | str, ...] | None:
 
 
 def count_devices(devices: Sequence[int | str] | None) -> int | None:
-    """Return how many devices a list names; one of -1 or an empty one leaves none."""
-    if devices is None or not devices or -1 in devices:
-        return None
-    return len(devices)
+    """Return how many devices a list names for CUDA, which stops at -1; none where it names none."""
+    return len(list_visible(",".join(map(str, devices or ())))) or None
 
 
 def nodes(value: Said | None) -> int | str | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from headway.adopt.finding import Finding, Verdict
 from headway.adopt.lint.context import SETS_ADDRESS, SETS_RANKS, TORCHRUN_LIKE, Context
 from headway.adopt.record import Setting
+from headway.machine import list_visible
 
 Rule = Callable[[Setting, Context], Finding | None]
 
@@ -197,7 +198,7 @@ def _spans_nodes(context: Context) -> bool:
 
 
 def _devices(setting: Setting, context: Context) -> Finding | None:
-    devices = [part for part in setting.value.split(",") if part.strip()]
+    devices = list_visible(setting.value)
     for launch in context.by_launcher(*TORCHRUN_LIKE, "mm_dist_train"):
         ranks = launch.nproc_per_node
         if launch.env.get(setting.name) == setting.value and isinstance(ranks, int) and setting.is_known:

@@ -16,6 +16,7 @@ from headway.recipes.atlas.language import HubEncoder, WordEncoder
 from headway.recipes.atlas.model import Atlas, AtlasSize, freeze
 from headway.recipes.atlas.section import AtlasSection
 from headway.recipes.atlas.vggt import Vggt, VggtSize
+from headway.task import build_on_cpu
 
 _SEED = 0x0A71A5
 """Of the built-in encoders, whatever the run's seed: their features are the same for every run, and cached once."""
@@ -33,10 +34,15 @@ def build_vision(section: AtlasSection) -> Vggt:
     elif is_weightless():
         vision = Vggt(vggt_size(section, section.image_size))
     else:
-        vision = Vggt(vggt_size(section, section.image_size, layer_scale=_BUILT_IN_SCALE))
-        vision.init_weights(_SEED)
+        vision = build_on_cpu(lambda: _draw_vision(section))
     if section.freeze_vggt:
         freeze(vision)
+    return vision
+
+
+def _draw_vision(section: AtlasSection) -> Vggt:
+    vision = Vggt(vggt_size(section, section.image_size, layer_scale=_BUILT_IN_SCALE))
+    vision.init_weights(_SEED)
     return vision
 
 
@@ -45,14 +51,19 @@ def build_language(section: AtlasSection) -> WordEncoder | HubEncoder:
     where = None if is_weightless() else find_language(section).path
     language: WordEncoder | HubEncoder
     if where is not None:
-        language = HubEncoder(where, longest=section.lang_max_length)
+        language = build_on_cpu(lambda: HubEncoder(where, longest=section.lang_max_length))
     else:
-        heads = 4 if section.lang_dim % 4 == 0 else 1
-        language = WordEncoder(section.lang_dim, buckets=_WORD_BUCKETS, heads=heads, longest=section.lang_max_length)
-        if not is_weightless():
-            language.init_weights(_SEED + 1)
+        language = build_on_cpu(lambda: _draw_language(section))
     if section.freeze_lang_encoder:
         freeze(language)
+    return language
+
+
+def _draw_language(section: AtlasSection) -> WordEncoder:
+    heads = 4 if section.lang_dim % 4 == 0 else 1
+    language = WordEncoder(section.lang_dim, buckets=_WORD_BUCKETS, heads=heads, longest=section.lang_max_length)
+    if not is_weightless():
+        language.init_weights(_SEED + 1)
     return language
 
 

@@ -20,7 +20,7 @@ from headway.recipes.layoutmaster.model import LayoutDiffusionTransformer, Layou
 from headway.recipes.layoutmaster.samples import PosterData, Range, example_batch
 from headway.recipes.layoutmaster.section import LayoutMasterSection, PredictOptions
 from headway.recipes.layoutmaster.visual import batch_norms, build_visual
-from headway.task import Batch, Loss, ParamGroup, Prediction, RunConfig, Task, make_groups, to_device
+from headway.task import Batch, Loss, ParamGroup, Prediction, RunConfig, Task, build_on_cpu, make_groups, to_device
 
 _TRIAL_BATCH = 32
 
@@ -46,7 +46,8 @@ class LayoutMasterTask(Task):
         device = torch.get_default_device()
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             torch.manual_seed(self.config.seed)
-            return LayoutMaster(build_visual(self.section), LayoutDiffusionTransformer(size_of(self.section)))
+            visual = build_on_cpu(lambda: build_visual(self.section))
+            return LayoutMaster(visual, LayoutDiffusionTransformer(size_of(self.section)))
 
     def train_data(self) -> PosterData:
         """Return the first posters by name."""

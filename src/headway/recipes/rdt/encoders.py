@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from headway.errors import CheckError
 from headway.recipes.rdt.model import sines
 from headway.recipes.rdt.section import RdtSection
+from headway.task import build_on_cpu
 
 BUILT_IN_VISION, BUILT_IN_TEXT = "patches", "words"
 _PATCH = 8
@@ -110,7 +111,7 @@ def make_vision(section: RdtSection) -> nn.Module:
     folder = Path(section.vision_encoder).expanduser()
     if not (folder / "config.json").is_file():
         raise CheckError("rdt/no-encoder", key="task.vision_encoder", folder=folder, built_in=BUILT_IN_VISION)
-    encoder = SiglipEncoder(folder)
+    encoder = build_on_cpu(lambda: SiglipEncoder(folder))
     sizes = encoder.inner.config
     _check_tokens(section, patches=(sizes.image_size // sizes.patch_size) ** 2, width=sizes.hidden_size)
     return encoder
@@ -177,7 +178,8 @@ def _t5_tokens(folder: Path, sentences: Sequence[str]) -> list[Tensor]:
     except ImportError as err:
         raise CheckError("rdt/missing-library", package="transformers") from err
     words = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    model = T5EncoderModel.from_pretrained(folder, local_files_only=True, dtype=torch.bfloat16).eval()
-    with torch.no_grad():
+    # On the CPU whatever the run trains on: the few sentences are the same numbers everywhere, and no GPU holds it.
+    with torch.no_grad(), torch.device("cpu"):
+        model = T5EncoderModel.from_pretrained(folder, local_files_only=True, dtype=torch.bfloat16).eval()
         ids = [words(sentence, return_tensors="pt").input_ids for sentence in sentences]
         return [model(input_ids=one).last_hidden_state[0].float() for one in ids]
