@@ -30,6 +30,7 @@ __all__ = [
     "is_written",
     "outline",
     "pieces_of_tensor",
+    "pin",
     "place_pieces",
     "restore",
     "split_replicated",
@@ -88,7 +89,8 @@ class Saver:
         self._report, self._rank = report, rank
         self._agree = agree or (_any_rank if world_size > 1 and dist.is_initialized() else bool)
         self._buffer: HostBuffer | None = None
-        self._pinned: Tensor | None = None
+        self._pinned: int | None = None
+        """Where the buffer is, once the driver was asked to pin it; 0: it did not."""
         self._copies: _Copies | None = None
         self._told_busy: int | None = None
         """The save in flight that another one was last left out for."""
@@ -109,7 +111,8 @@ class Saver:
     def prepare(self, pieces: Iterable[Piece]) -> None:
         """Make the memory ready that the first save will need; the pieces are those it will be given."""
         mine = list(filter(is_written, pieces))
-        total = sum(piece.tensor.nbytes for piece in mine)
+        _, spans = outline(mine)
+        total = end_of(spans)
         if any(piece.tensor.is_cuda for piece in mine):
             self._take_buffer(total, on_cuda=True)
         elif self._buffer is None and total:
@@ -119,7 +122,7 @@ class Saver:
     @property
     def is_prepared(self) -> bool:
         """Whether the next save finds its memory ready."""
-        return self._pinned is not None or (self._buffer is not None and self._buffer.is_warm)
+        return self._buffer is not None and (self._pinned is not None or self._buffer.is_warm)
 
     def save(
         self, step: int, pieces: Iterable[Piece], manifest_fields: Mapping[str, Any], wait: bool = False
@@ -200,17 +203,40 @@ class Saver:
         return _Copies(looks=looks, on_cuda=on_cuda, targets=targets, shard=shard)
 
     def _take_buffer(self, total: int, *, on_cuda: bool) -> Tensor:
-        """Return memory of this size, the same as last time where that fits; CUDA copies into its own kind."""
-        if on_cuda:
-            if self._pinned is None or self._pinned.numel() != total:
-                self._pinned = None  # before the new one is made, so that both never exist side by side
-                self._pinned = torch.empty(total, dtype=torch.uint8, pin_memory=True)
-            return self._pinned
+        """Return memory of this size, the same as last time where that fits; for CUDA it is pinned where that works.
+
+        Not from torch's own pinned allocator, which rounds up to a power of two: 9 GB would take 16 from every rank.
+        """
         if self._buffer is None or self._buffer.num_bytes != total:
-            self._buffer = None
+            self._unpin()
+            self._buffer = None  # before the new one is made, so that both never exist side by side
             self._buffer = HostBuffer(total)
         data = self._buffer.settle()
-        return torch.frombuffer(data, dtype=torch.uint8) if total else torch.empty(0, dtype=torch.uint8)
+        buffer = torch.frombuffer(data, dtype=torch.uint8) if total else torch.empty(0, dtype=torch.uint8)
+        if on_cuda and total and self._pinned is None:
+            self._pinned = self._pin(buffer)
+        return buffer
+
+    def _pin(self, buffer: Tensor) -> int:
+        """Let GPUs write into the buffer by themselves; where the driver refuses, copies are slower and no less right.
+
+        A fork does not copy it: its pages are wiped in the child.
+        """
+        code = pin(buffer)
+        if code == 0:
+            return buffer.data_ptr()
+        self._report({"kind": "warning", "code": "engine/save-not-pinned", "facts": {"code": code}})
+        return 0
+
+    def _unpin(self) -> None:
+        if self._pinned:
+            torch.cuda.cudart().cudaHostUnregister(self._pinned)
+        self._pinned = None
+
+
+def pin(buffer: Tensor) -> int:
+    """Ask the driver to pin the memory of a tensor; return its error code, 0 for none."""
+    return int(torch.cuda.cudart().cudaHostRegister(buffer.data_ptr(), buffer.numel() * buffer.element_size(), 0))
 
 
 def outline(pieces: Iterable[Piece]) -> tuple[dict[str, Box], dict[str, Span]]:

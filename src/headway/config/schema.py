@@ -199,13 +199,17 @@ class ParallelConfig(Section):
     """Micro-batches that each data loader worker keeps ready."""
     threads: Count | None = None
     """CPU threads per rank; none: the cores divided evenly."""
+    timeout_s: Positive = 1800.0
+    """Seconds after which ranks give up an exchange with the others (NCCL, gloo); hung ranks are found much sooner, by
+    their heartbeats."""
 
 
 class LaunchConfig(Section):
     """Supervision of the ranks."""
 
     grace_s: Positive = 30.0
-    """Seconds the ranks get to save and exit after a stop signal before they are killed."""
+    """Seconds the ranks get to save and exit after a stop signal before they are killed; unless set, more where the
+    planned checkpoint is so large that two of them take longer."""
     restarts: Whole = 3
     """Restarts in a row without progress before the run stops permanently (exit code 93)."""
     on_hang: Literal["wait", "restart", "stop"] = "restart"

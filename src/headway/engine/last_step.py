@@ -21,7 +21,7 @@ from headway.checkpoint import find_likely
 from headway.checkpoint.commit import SaveFields, merge_parts
 from headway.checkpoint.in_memory import SLOTS, Held, Region, Search, find_held, total_bytes
 from headway.checkpoint.strict import finite_json
-from headway.checkpoint.torch_state import copy_all, end_of, is_written, outline, place_pieces, restore
+from headway.checkpoint.torch_state import copy_all, end_of, is_written, outline, pin, place_pieces, restore
 from headway.engine.policy import is_multiple
 from headway.engine.progress import read_progress
 from headway.engine.rank_state import Run
@@ -199,7 +199,7 @@ def _open(run: Run, file: int, attempt: int, search: Search) -> LastStep | None:
 
 def _pin(run: Run, buffer: torch.Tensor) -> None:
     """Let the GPU write into this memory by itself; where it may not, copies are slower and cost what they cost."""
-    code = int(torch.cuda.cudart().cudaHostRegister(buffer.data_ptr(), buffer.numel(), 0))
+    code = pin(buffer)
     if code != 0:
         run.reporter.event({"kind": "warning", "code": "engine/memory-not-pinned", "facts": {"code": code}})
 

@@ -19,7 +19,7 @@ from headway.engine.parallel import share_buffers
 from headway.engine.rank_state import Run
 from headway.engine.snapshot import save, wait_for_save
 from headway.engine.sums import StepSums, Totals
-from headway.planner import lr_at
+from headway.planner import grace_s, lr_at
 from headway.task import Task, to_device
 from headway.task.order import after_skips, count_taken
 
@@ -54,7 +54,7 @@ def train(run: Run) -> Literal["done", "stopped"]:
             flushed = now
         end_step(run, totals, before)
         if totals.is_stop_wanted:
-            wait_for_save(run, run.config.launch.grace_s)
+            wait_for_save(run, grace_s(run.config.launch, run.plan))
             return "stopped"
     # Before the last save and the trial: loader processes would hold their memory and batches nobody will take. A run
     # that is stopped leaves them to the end of the process, as waiting for a slow one would cost its time of grace.
@@ -201,6 +201,7 @@ def try_out(run: Run) -> None:
     run.meter.enter(EVAL)
     # It may take the process with it: first what has been saved must be safe on disk.
     run.saver.wait()
+    run.ranks.wait_for_first()
     share_buffers(run.buffers, run.ranks)
     with run.ema.applied() if run.ema else nullcontext():
         found = run_trial(run.task, run.model, ranks=run.ranks, precision=run.precision)

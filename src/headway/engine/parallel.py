@@ -44,8 +44,8 @@ class Ranks:
     def hear_from_first(self, text: str | None) -> str:
         """Return rank 0's text on every rank, however long it takes to find it.
 
-        Not by a collective: those give up after ten minutes (NCCL) or thirty (gloo), and to read a large checkpoint
-        from a slow disk takes longer.
+        Not by a collective: those give up after `parallel.timeout_s`, and to read a large checkpoint from a slow disk
+        may take longer.
         """
         if self.world_size == 1:
             return text or ""
@@ -57,6 +57,10 @@ class Ranks:
             self.store.wait([key], _WAIT_FOR_FIRST)
         return str(self.store.get(key).decode())
 
+    def wait_for_first(self) -> None:
+        """Wait until rank 0 is here, too, however long what it does alone takes: reading back a large checkpoint."""
+        self.hear_from_first("")
+
     def gather(self, numbers: Sequence[int]) -> list[list[int]]:
         """Return every rank's numbers, of which each rank gives as many."""
         if self.world_size == 1:
@@ -67,7 +71,7 @@ class Ranks:
         return [one.tolist() for one in found]
 
 
-def join(job: dict[str, Any], *, device: torch.device, backend: str) -> Ranks:
+def join(job: dict[str, Any], *, device: torch.device, backend: str, timeout_s: float) -> Ranks:
     """Meet the other ranks through the store whose listening socket the supervisor has bound."""
     rank, world_size = job["rank"], job["world_size"]
     if world_size == 1:
@@ -80,6 +84,7 @@ def join(job: dict[str, Any], *, device: torch.device, backend: str) -> Ranks:
         store=met,
         rank=rank,
         world_size=world_size,
+        timeout=timedelta(seconds=timeout_s),
         # Without it torch 2.15 guesses the device from the environment and may put two ranks on one GPU.
         device_id=device if device.type == "cuda" else None,
     )

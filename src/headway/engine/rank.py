@@ -30,7 +30,7 @@ from headway.engine.snapshot import prepare_save, resume, seed_everything
 from headway.engine.wishes import listen_for_save, listen_for_stacks, listen_for_stop
 from headway.errors import CheckpointError
 from headway.messages import set_language
-from headway.planner import Plan, make_schedule
+from headway.planner import Plan, grace_s, make_schedule
 from headway.task import Task, find_recipe, hash_frozen, refuse_other_optimizer
 from headway.task.order import mix_one
 from headway.telemetry import HeartbeatWriter, MetricsWriter, RunDir, require_record
@@ -77,7 +77,7 @@ def prepare(job: dict[str, Any], reporter: Reporter, plan: Plan | None = None) -
     torch.set_num_threads(plan.threads)
     held_out = task.eval_data()
     refuse_empty(held_out)
-    ranks = join(job, device=device, backend=plan.backend)
+    ranks = join(job, device=device, backend=plan.backend, timeout_s=config.parallel.timeout_s)
     seed_everything(config.seed)
     model, layout = build_model(task, config, plan, ranks)
     groups = task.param_groups(model)
@@ -106,7 +106,7 @@ def prepare(job: dict[str, Any], reporter: Reporter, plan: Plan | None = None) -
             world_size=ranks.world_size,
             attempt=job["attempt"],
             retention=config.save,
-            report=report_saves(reporter, run=place.name, grace_s=config.launch.grace_s),
+            report=report_saves(reporter, run=place.name, grace_s=grace_s(config.launch, plan)),
         ),
         meter=Meter(beat, device),
         metrics=MetricsWriter(place.metrics(ranks.rank), job["attempt"]),

@@ -94,6 +94,8 @@ def wait_for_save(run: Run, deadline_s: float | None = None) -> None:
     run.saver.wait(deadline_s)
     if run.ranks.rank == 0 and run.saver.last_committed != run.saved_step:
         raise CheckpointError("engine/last-save-lost", step=run.saved_step, path=run.checkpoints)
+    # It alone proves what all have written; what follows is a collective, which gives up after a while.
+    run.ranks.wait_for_first()
 
 
 def resume(run: Run) -> list[tuple[Path, str]]:

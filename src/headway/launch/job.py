@@ -184,6 +184,8 @@ def training_job(task: str, config: RunConfig, plan: Plan, probe: Mapping[str, A
         plan: how it is laid out.
         probe: what a probe of `headway tune` measures.
     """
+    from headway.planner import grace_s  # as above: whoever has a plan has paid for it
+
     training = Training(
         recipe=config.recipe, task=task, config=config.model_dump(mode="json"), plan=plan.to_json(), probe=probe
     )
@@ -194,7 +196,7 @@ def training_job(task: str, config: RunConfig, plan: Plan, probe: Mapping[str, A
         # By name where the driver tells one: numbers change when a GPU is lost or another is switched on.
         devices=plan.gpu_uuids or tuple(map(str, plan.gpus)),
         restarts=config.launch.restarts,
-        grace_s=config.launch.grace_s,
+        grace_s=grace_s(config.launch, plan),
         on_hang=config.launch.on_hang,
     )
 

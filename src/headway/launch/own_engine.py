@@ -51,6 +51,8 @@ class OwnEngine:
         if self._job.devices is not None:
             # Indexes are the driver's (PCI order), so CUDA must count the same way.
             env |= {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(self._job.devices)}
+        if self._job.devices:
+            env |= record_collectives(self._run, seat)
         # It has a part of each rank's state, so it is of no use where some of them are on other nodes.
         is_whole = seat.num_nodes == 1 and seat.world_size == self._job.world_size
         files = {"memory_fd": self._memory} if self._memory is not None and is_whole else {}
@@ -154,3 +156,18 @@ def rank_call(run: RunDir, seat: Seat) -> dict[str, object]:
         "master_port": seat.port,
         "lang": language(),
     }
+
+
+def record_collectives(run: RunDir, seat: Seat) -> dict[str, str]:
+    """Return what makes torch keep its last collectives and write them down when one of them times out.
+
+    A variable that somebody has set is left as it is.
+    """
+    wanted = {
+        "TORCH_FR_BUFFER_SIZE": "2000",
+        "TORCH_NCCL_TRACE_BUFFER_SIZE": "2000",  # the name before torch 2.9
+        "TORCH_NCCL_DUMP_ON_TIMEOUT": "1",
+        "TORCH_FR_DUMP_TEMP_FILE": str(run.root / f"collectives-{seat.attempt}-"),
+        "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": str(run.root / f"collectives-{seat.attempt}-"),
+    }
+    return {name: value for name, value in wanted.items() if name not in os.environ}

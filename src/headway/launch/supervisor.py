@@ -37,6 +37,8 @@ _HEAR_S: Final = 0.2
 """Longest time for the nursery's answers before signals are looked at again."""
 _DEATH_S: Final = 10.0
 """A killed rank that is not gone by then hangs in the kernel."""
+_GPU_DEATH_S: Final = 60.0
+"""The same with GPUs: the driver first waits for what runs on the card, then takes its memory back page by page."""
 
 
 class Supervisor:
@@ -413,7 +415,7 @@ class Supervisor:
         kill_all(without_cleaners(descendants(self.nursery.process.pid)))
 
     def _give_up_on_the_undead(self, attempt: Attempt, now: float) -> None:
-        if attempt.killed_at is None or now < attempt.killed_at + _DEATH_S:
+        if attempt.killed_at is None or now < attempt.killed_at + _death_s(self._job):
             return
         left = [rank.rank for rank in attempt.ranks if rank.status is None and rank.seen_t is None]
         if not left:
@@ -490,3 +492,8 @@ class Supervisor:
             facts={"run": self._run.name, **facts},
             incident=incident,
         )
+
+
+def _death_s(job: Job) -> float:
+    """Return how long a killed rank may take to be gone; a line whose devices are not known may have GPUs."""
+    return _DEATH_S if job.devices == () else _GPU_DEATH_S

@@ -141,6 +141,10 @@ TEXTS = {
         en="the driver did not pin the memory for copies of the training state (error {code}): copies are slower",
         zh="驱动未能锁定用于训练状态副本的内存（错误 {code}），复制会变慢",
     ),
+    "engine/save-not-pinned": Text(
+        en="the driver did not pin the memory that checkpoints are copied into (error {code}): copies are slower",
+        zh="驱动未能锁定用于复制检查点的内存（错误 {code}），复制会变慢",
+    ),
     "engine/grace-short": Text(
         en="writing a checkpoint took {taken} s, but a stop gives the ranks only {grace} s: the steps since the last "
         "checkpoint would be lost",

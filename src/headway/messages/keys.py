@@ -87,8 +87,10 @@ CHINESE: dict[str, str] = {
     "parallel.prefetch": "每个数据加载进程预先准备好的微批数。",
     "parallel.all_workers": "所有 rank 合计的数据加载进程数，单进程的指南就是这样计数；据此均分得到 workers。",
     "parallel.threads": "每个 rank 的 CPU 线程数；不设则均分各核。",
+    "parallel.timeout_s": "rank 之间的一次通信（NCCL、gloo）超过这么多秒就放弃；卡死的 rank 由心跳更早发现。",
     "launch": "监控与重启。",
-    "launch.grace_s": "收到停止信号后，留给各 rank 保存并退出的秒数，超时则强制终止。",
+    "launch.grace_s": "收到停止信号后，留给各 rank 保存并退出的秒数，超时则强制终止；"
+    "未设置时，若计划的检查点较大、两次保存耗时更长，则自动延长。",
     "launch.restarts": "连续重启多少次仍无进展就彻底停止（退出码 93）。",
     "launch.on_oom": (
         "内存不足时：shrink 在证明训练结果不变的前提下减小微批并增加梯度累积（总批大小不变）后继续，"

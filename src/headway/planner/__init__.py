@@ -17,6 +17,7 @@ from headway.planner.forecast import (
     know_model,
     speed_up,
 )
+from headway.planner.grace import grace_s
 from headway.planner.length import Standing, continue_plan
 from headway.planner.make import make_plan
 from headway.planner.memory import MemoryForecast
@@ -60,6 +61,7 @@ __all__ = [
     "fit_preset",
     "foresee",
     "foresee_script",
+    "grace_s",
     "has_trace",
     "imagine",
     "imagine_cards",

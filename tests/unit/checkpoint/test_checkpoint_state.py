@@ -276,6 +276,43 @@ def test_the_memory_of_the_first_save_is_ready_before_it(tmp_path):
     assert all(torch.equal(back[name], value) for name, value in state.items())
 
 
+class Driver:
+    """Stands for the CUDA runtime: notes what is pinned, and refuses where it is told to."""
+
+    def __init__(self, code: int = 0) -> None:
+        self.code, self.held = code, {}
+
+    def cudaHostRegister(self, place: int, size: int, flags: int) -> int:  # noqa: N802 - the runtime's own name
+        self.held |= {} if self.code else {place: size}
+        return self.code
+
+    def cudaHostUnregister(self, place: int) -> int:  # noqa: N802 - as above
+        del self.held[place]
+        return 0
+
+
+def test_the_buffer_of_a_gpu_is_pinned_at_its_own_size(tmp_path, monkeypatch):
+    """Torch's pinned allocator would take the next power of two of every rank."""
+    driver, (saver,) = Driver(), make_savers(tmp_path, 1)
+    monkeypatch.setattr(torch.cuda, "cudart", lambda: driver)
+    size = (1 << 20) + 4096
+    first = saver._take_buffer(size, on_cuda=True)
+    assert driver.held == {first.data_ptr(): size} and saver.is_prepared
+    assert saver._take_buffer(size, on_cuda=True).data_ptr() == first.data_ptr()
+    del first
+    larger = saver._take_buffer(2 * size, on_cuda=True)
+    assert driver.held == {larger.data_ptr(): 2 * size}
+
+
+def test_memory_that_the_driver_does_not_pin_is_used_as_it_is(tmp_path, monkeypatch):
+    events: list = []
+    (saver,) = make_savers(tmp_path, 1, events)
+    monkeypatch.setattr(torch.cuda, "cudart", lambda: Driver(code=2))
+    for _ in range(2):
+        saver._take_buffer(8192, on_cuda=True).fill_(7)
+    assert [event["code"] for event in events] == ["engine/save-not-pinned"]
+
+
 def test_a_tensor_handed_over_twice_is_refused_and_the_saver_stays_usable(tmp_path):
     (saver,) = make_savers(tmp_path, 1)
     piece = pieces_of_tensor("model/w", torch.ones(2))

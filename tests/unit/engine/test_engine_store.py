@@ -20,8 +20,9 @@ def test_who_does_not_know_the_key_neither_sees_nor_changes_what_the_ranks_say(m
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     job = {"rank": 0, "local_rank": 0, "world_size": 2, "master_port": port, "store_key": "0123456789abcdef" * 2}
-    join({**job, "listen_fd": listener.detach()}, device=torch.device("cpu"), backend="gloo")
+    join({**job, "listen_fd": listener.detach()}, device=torch.device("cpu"), backend="gloo", timeout_s=77)
     ours = met["store"]
+    assert met["timeout"] == timedelta(seconds=77)
     stranger = dist.TCPStore("127.0.0.1", port, None, is_master=False, timeout=timedelta(seconds=10))
     ours.set("address", "of rank 0")
     stranger.set("address", "of an attacker")

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from fakes.machines import four_4090, machine
+from headway.config import load_config
 from headway.errors import HeadwayError
 from headway.launch import ForeignLine, Job, Training, read_job, write_job
 from headway.launch.history import History
+from headway.launch.job import training_job
 from headway.launch.outcome import SilentObserver
 from headway.launch.program import Program, Seat
 from headway.launch.run import make_program
+from headway.launch.supervisor import _death_s
+from headway.planner import make_plan
+from headway.task import find_recipe
 from headway.telemetry import EventLog, RunDir, run_state
 
 LINE = ForeignLine(argv=("python", "x.py", "--password", "canary"), cwd="/", is_distributed=True, run_id="r")
@@ -104,6 +111,11 @@ def test_a_rank_of_our_own_is_told_its_seat_threads_and_devices(tmp_path: Path) 
         "OMP_NUM_THREADS": "3",
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         "CUDA_VISIBLE_DEVICES": "0,GPU-1",
+        "TORCH_FR_BUFFER_SIZE": "2000",
+        "TORCH_NCCL_TRACE_BUFFER_SIZE": "2000",
+        "TORCH_NCCL_DUMP_ON_TIMEOUT": "1",
+        "TORCH_FR_DUMP_TEMP_FILE": f"{tmp_path}/collectives-2-",
+        "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": f"{tmp_path}/collectives-2-",
     }
     assert (order.call["attempt"], order.call["master_port"], order.call["rank"]) == (2, 29400, 1)
 
@@ -123,3 +135,26 @@ def test_what_the_line_sets_for_its_ranks_counts_and_not_what_the_supervisor_has
     line = job(LINE, environment={"OMP_NUM_THREADS": "8", "PYTHONPATH": None})
     order = program(tmp_path, line).order(seat(0))
     assert "OMP_NUM_THREADS" not in order.env and "/supervisor" not in order.env["PYTHONPATH"]
+
+
+def test_ranks_on_gpus_keep_their_last_collectives_and_what_the_user_has_set_stays(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("TORCH_FR_BUFFER_SIZE", "77")
+    env = program(tmp_path, job(TRAINING)).order(seat(1)).env
+    assert env["TORCH_NCCL_DUMP_ON_TIMEOUT"] == "1" and "TORCH_FR_BUFFER_SIZE" not in env
+    assert env["TORCH_FR_DUMP_TEMP_FILE"].startswith(str(tmp_path))
+    assert "TORCH_NCCL_DUMP_ON_TIMEOUT" not in program(tmp_path, job(TRAINING, devices=())).order(seat(1)).env
+
+
+def test_a_killed_rank_on_a_gpu_gets_longer_to_be_gone() -> None:
+    assert _death_s(job(TRAINING, devices=())) < _death_s(job(TRAINING, devices=("0",))) == 60
+
+
+def test_a_large_checkpoint_gets_the_time_to_be_saved_and_gpus_are_named_by_uuid() -> None:
+    loaded = load_config(None, recipe=find_recipe, overrides=["recipe=nanochat"], environ={})
+    config, plan = loaded.config, make_plan(loaded, machine(four_4090()), loaded.recipe)
+    small, large = (replace(plan, forecast={"checkpoint_bytes": size}) for size in (1e6, 18e9))
+    assert training_job("x", config, small).grace_s == 30
+    assert training_job("x", config, large).grace_s == 120
+    wanted = config.model_copy(update={"launch": config.launch.model_copy(update={"grace_s": 5.0})})
+    assert training_job("x", wanted, large).grace_s == 5
+    assert training_job("x", config, plan).devices == tuple(gpu.uuid for gpu in four_4090())
