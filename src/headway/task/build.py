@@ -24,4 +24,5 @@ def build_on_cpu(build: Callable[[], Built]) -> Built:
         return build()
     with torch.device("cpu"):
         built = build()
-    return built.to(device)
+    moved: Built = built.to(device)
+    return moved
