@@ -262,7 +262,7 @@ def test_a_live_page_follows_the_run(visit, server, out):
     log.append("finding", code="devices/disk-low", key="", facts={"free": "1.5 GiB"}, since=time.time())
     log.close()
     page.locator(".head", has_text="130").wait_for(timeout=20_000)
-    page.locator(".finding", has_text="only 1.5 GiB are left").first.wait_for(timeout=20_000)
+    page.locator(".finding", has_text="only 1.5 GiB left").first.wait_for(timeout=20_000)
     assert page.evaluate("window.stays") is True, "the page was loaded again and not kept up to date"
     assert page.trouble == []
 

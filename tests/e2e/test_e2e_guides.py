@@ -129,7 +129,7 @@ def test_a_monitor_command_shows_the_run_word_for_word(shared_project, line):
 def test_a_command_whose_batch_does_not_divide_is_refused_word_for_word(shared_project, line):
     done = run(shared_project, line)
     assert done.returncode == 4
-    assert "--device_batch_size=12 --total_batch_size=49152" in done.stderr
+    assert "--device_batch_size=12 --total_batch_size=49152" in done.stdout
 
 
 def test_a_missing_config_is_named_with_those_that_are_there(project):

@@ -126,7 +126,7 @@ def test_one_gpu_by_the_old_script_and_on_from_where_it_was(project):
 
 def test_what_the_guide_gets_wrong_is_refused_and_explained_in_both_languages(project):
     done = run(project, "bash train_single_task_2gpu.sh --train_batch_size=15", LC_ALL="C.UTF-8")
-    assert done.returncode == 4 and "15" in done.stderr and "2" in done.stderr
+    assert done.returncode == 4 and "train_batch_size=15" in done.stdout
     shown = run(project, "bash train_single_task_2gpu.sh --train_batch_size=15", LC_ALL="zh_CN.UTF-8")
     assert shown.returncode == 4 and "本机没有 GPU" in shown.stdout.splitlines()[0]
     lost = run(project, "python eval_sim/eval_rdt_libero.py --pretrained checkpoints/none/checkpoint-1")

@@ -238,8 +238,8 @@ def test_a_resume_that_does_not_fit_its_checkpoint_is_put_back_by_the_words_it_n
     # What is wrong is what the resume before changed, not what this one does.
     refused = headway(tmp_path, "resume", "lr.base=0.02")
     assert refused.returncode == 5 and "engine/change-does-not-fit" in refused.stderr
-    told = refused.stderr.split("put it back: headway ")[1].split("\n")[0].split()
-    assert told[:2] == ["resume", run.name] and any(word.startswith("task.width=") for word in told)
-    assert headway(tmp_path, *told, "train.steps=4").returncode == 0
+    told = refused.stderr.split("headway resume ")[-1].split("\n")[0].split()
+    assert told[0] == run.name and any(word.startswith("task.width=") for word in told)
+    assert headway(tmp_path, "resume", *told, "train.steps=4").returncode == 0
     assert headway(tmp_path, "resume", "train.steps=6", "ema.decay=0.9").returncode == 0
     assert json.loads(headway(tmp_path, "eval", "--step", "2", "--json").stdout)["step"] == 2
