@@ -47,6 +47,9 @@ _DONT_FORK: Final = 10
 SLOTS: Final = 2
 """The one that holds the newest step, and the one that is written."""
 
+_ROW: Final = 3 * SLOTS + 1
+"""Numbers that a rank tells of one region."""
+
 Gather = Callable[[Sequence[int]], Sequence[Sequence[int]]]
 """Takes this rank's numbers, returns every rank's; all ranks call it at the same place with as many."""
 
@@ -260,34 +263,51 @@ class Search:
     """Why there is nothing to take although something was kept; empty: nothing was."""
 
 
-def find_held(file: int, *, rank: int, world_size: int, gather: Gather) -> Search:
-    """Return the newest step that all ranks hold whole; each rank proves its own bytes, and all must agree."""
-    own, why = _read_own(file, rank)
-    rows = gather(
-        [number for kept in _pad(own) for number in (kept.attempt, kept.number, kept.step)] + [int(bool(why))]
-    )
-    everyones = [{Kept(*row[at : at + 3]) for at in (0, 3) if row[at]} for row in rows]
-    bad = [str(one) for one, row in enumerate(rows) if row[-1]]
-    common = sorted(set.intersection(*everyones), reverse=True)
+def find_held(file: int, *, rank: int, world_size: int, gather: Gather, regions: int | None = None) -> Search:
+    """Return the newest step that is held whole; each rank proves the bytes of its regions, and all must agree.
+
+    Args:
+        file: the memory.
+        rank: who asks, out of `world_size`.
+        gather: takes this rank's numbers, returns every rank's.
+        regions: ranks that have written it; none: as many as read it.
+    """
+    regions = world_size if regions is None else regions
+    mine = range(rank, regions, world_size)
+    # Every rank sends as many numbers, one that has fewer regions than others sends zeros.
+    own = [_read_own(file, one) for one in mine]
+    told = [number for reading, why in own for number in _numbers(reading, why)]
+    rows = gather(told + [0] * (-(-regions // world_size) * _ROW - len(told)))
+    found = {one: rows[one % world_size][one // world_size * _ROW :][:_ROW] for one in range(regions)}
+    everyones = [{Kept(*row[at : at + 3]) for at in (0, 3) if row[at]} for row in found.values()]
+    bad = [str(one) for one, row in found.items() if row[-1]]
     damaged: list[str] = []
-    for kept in common:
-        slot = own.find(kept) if own is not None else None
-        votes = gather([int(slot is not None and own is not None and own.is_whole(slot))])
-        wrong = [str(one) for one, vote in enumerate(votes) if not vote[0]]
+    for kept in sorted(set.intersection(*everyones), reverse=True):
+        slots = [reading.find(kept) if reading is not None else None for reading, _ in own]
+        whole = [
+            int(slot is not None and reading is not None and reading.is_whole(slot))
+            for slot, (reading, _) in zip(slots, own, strict=True)
+        ]
+        votes = gather(whole + [1] * (-(-regions // world_size) - len(whole)))
+        wrong = [str(one) for one in range(regions) if not votes[one % world_size][one // world_size]]
         if wrong:
             damaged.append(f"step {kept.step}: rank {', '.join(wrong)}")
             continue
-        assert slot is not None
-        readings = [Reading(file, one) for one in range(world_size)]
-        slots = [reading.find(kept) for reading in readings]
-        assert all(slots), "a rank has just found it"
-        return Search(Held(kept, readings, [one for one in slots if one]), slot.slot)
+        readings = [Reading(file, one) for one in range(regions)]
+        proven = [slot for reading in readings if (slot := reading.find(kept)) is not None]
+        assert len(proven) == regions, "all have just been found"
+        return Search(Held(kept, readings, proven), proven[rank].slot if rank < regions else 0)
     if damaged or bad:
         return Search(None, why="; ".join([*damaged, *(["rank " + ", ".join(bad)] if bad else [])]))
     if any(everyones):
         steps = [max((kept.step for kept in one), default=0) for one in everyones]
         return Search(None, why=f"steps {', '.join(map(str, steps))}")
     return Search(None)
+
+
+def _numbers(own: Reading | None, why: str) -> list[int]:
+    """Return what a rank says of one region: which states it holds, and whether it is damaged."""
+    return [number for kept in _pad(own) for number in (kept.attempt, kept.number, kept.step)] + [int(bool(why))]
 
 
 def _read_own(file: int, rank: int) -> tuple[Reading | None, str]:

@@ -15,7 +15,7 @@ from headway.cli.finish import finish, finish_behind
 from headway.cli.nodes_options import nodes_options
 from headway.cli.options import DETACH, DRY_RUN, RUN_FILE, RUNS, TRACE, WORDS
 from headway.errors import UsageError
-from headway.launch import FOREIGN_EXPIRES_S, Claims, Lease, refuse_held
+from headway.launch import FOREIGN_EXPIRES_S, Claims, Lease, ask_back, find_holder, refuse_held
 from headway.messages import say
 from headway.start.decide_resume import ResumeWish, decide_resume
 from headway.start.detach import Orders
@@ -45,6 +45,7 @@ _POLL_S = 1.0
 @TRACE
 @option("--step", type=click.IntRange(min=1), help="cli/option-fork-step")
 @option("--from-scratch", is_flag=True, help="cli/option-from-scratch")
+@option("--add", is_flag=True, help="cli/option-add")
 @RUNS
 @RUN_FILE
 @nodes_options
@@ -56,6 +57,7 @@ def resume(
     trace: bool | None,
     step: int | None,
     from_scratch: bool,
+    add: bool,
     out: Path,
     run_file: Path | None,
     nodes: NodesWish | None,
@@ -64,6 +66,9 @@ def resume(
     name = words[0] if words and "=" not in words[0] and not words[0].startswith("-") else None
     run = find_run(name, out)
     refuse_foreign(run)
+    if add and find_holder(run) is not None:
+        click.echo(say("launch/asked-back", run=run.name, lost=ask_back(run)), err=True)
+        return 0
     found = place_in_step(nodes, run.root.absolute().parent)
     if isinstance(found, FollowWish):
         return follow(found, lambda text: click.echo(text, err=True))

@@ -219,6 +219,13 @@ class LaunchConfig(Section):
     """What to do when memory runs out: `shrink` continues with a smaller micro-batch and more gradient accumulation
     (the same total batch) where that is proven not to change the training, `always` continues in any case, `stop` ends
     the run."""
+    on_lost: Literal["continue", "stop"] = "continue"
+    """What to do about a rank or GPU that is lost permanently: `continue` trains the same total batch on the remaining
+    ranks and takes the lost ones back when they return, `stop` ends the run. Recipes on PyTorch, on one machine."""
+    lost_after: Count = 2
+    """How often in a row a rank fails again at once, without a step, until it counts as lost."""
+    return_s: Positive = 60.0
+    """Seconds until lost ranks are tried again; twice as long after each attempt that fails, up to an hour."""
 
 
 class WatchConfig(Section):

@@ -94,7 +94,10 @@ def find_straggler(scene: Scene) -> Iterator[Sighting]:
     measured = {rank: found for rank, steps in scene.measured.items() if (found := _measured(steps)) is not None}
     if len(measured) < 2 or len(measured) < len(scene.ranks):
         return
-    works = {rank: [[one.own - one.comm for one in part] for part in _parts(steps)] for rank, steps in measured.items()}
+    works = {
+        rank: [[(one.own - one.comm) * _weight(scene, rank) for one in part] for part in _parts(steps)]
+        for rank, steps in measured.items()
+    }
     middles = {rank: [median(part) for part in parts] for rank, parts in works.items()}
     slow = max(middles, key=lambda rank: median(middles[rank]))
     others = [[middles[rank][at] for rank in middles if rank != slow] for at in range(4)]
@@ -117,6 +120,15 @@ def find_straggler(scene: Scene) -> Iterator[Sighting]:
     cure = _without(scene, slow)
     facts["setting"] = cure
     yield Sighting(code="live/straggler", key=str(slow), facts=facts, slower=gap / own, cure=cure)
+
+
+def _weight(scene: Scene, rank: int) -> float:
+    """Return by what a rank's work is multiplied to be compared: where ranks are lost, some take more micro-batches."""
+    samples, size, ranks = (whole(scene.plan.get(key)) for key in ("batch_samples", "micro_batch", "world_size"))
+    if not samples or not size or not ranks or samples % (size * ranks) == 0 or rank >= ranks:
+        return 1.0
+    most = -(-(samples // size) // ranks)
+    return most / len(range(rank, samples // size, ranks))
 
 
 def _parts(steps: list[Step]) -> list[list[Step]]:

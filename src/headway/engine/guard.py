@@ -87,11 +87,14 @@ def _search_sharded(run: Run, taken: Sequence[Loaded]) -> list[int]:
     """
     bad: list[int] = []
     first: int | None = None
+    # A rank that takes fewer micro-batches than others looks at its last one again.
+    taken = [*taken, *[taken[-1]] * (run.plan.accumulation - len(taken))]
     for turn, part in enumerate(taken):
         loss, norm = run_pass(run, part)
         bad += [] if math.isfinite(loss) else part.ids.tolist()
         if first is None and not math.isfinite(norm):
             first = turn
+    bad = list(dict.fromkeys(bad))
     if first is None or any(bool((ids >= 0).any()) for ids in _gather(run, bad[:_NAMED])):
         return bad
     mine = taken[first]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import statistics
 import time
 from collections import deque
@@ -65,9 +66,15 @@ class LastStep:
         self._pace_s: deque[float] = deque(maxlen=_RECENT)
         self._sent_at: float | None = None
         self._num = 0
+        self._older: int | None = None
+        """Memory from before the number of ranks changed; freed once all ranks have kept a step in the new one."""
         if held.held is not None:
             region.continue_from(held.held.kept, held.slot)
             self._kept_step = held.held.kept.step
+
+    def free_later(self, file: int) -> None:
+        """Free a memory that this one replaces, as soon as it does."""
+        self._older = file
 
     def is_wanted(self) -> bool:
         """Say whether this rank, at this price, wants the step that is under way kept; called once a step."""
@@ -119,6 +126,10 @@ class LastStep:
         self._kept_step, self._since = run.progress.step, 0
         self._cost_s.append(clock() - began)
         self._num += 1
+        if self._older is not None and self._num == 2:  # all have sealed their first, or this step had no sums
+            if run.ranks.rank == 0:
+                os.ftruncate(self._older, 0)
+            self._older = None
         if self._num == _TELL_AFTER and run.ranks.rank == 0:
             self._tell(run)
 
@@ -142,23 +153,40 @@ class LastStep:
         run.reporter.event({**event, "step_ms": round(pace_s * 1000, 3), "bytes": self._region.num_bytes})
 
 
-def go_back(run: Run, file: int | None, attempt: int) -> bool:
+@dataclass(frozen=True, slots=True)
+class Older:
+    """The memory that was written before the number of ranks changed."""
+
+    file: int
+    world_size: int
+
+
+def go_back(run: Run, file: int | None, attempt: int, older: Older | None = None) -> bool:
     """Take up the newest step that all ranks hold in memory, and keep steps from here on; say whether there was one.
 
     Args:
         file: the memory that outlives the ranks; None: there is none.
         attempt: number of this attempt.
+        older: where a step is looked for if `file` holds nothing yet.
     """
     if file is None or run.config.save.in_memory == 0:
         return False
     ranks = run.ranks
     search = find_held(file, rank=ranks.rank, world_size=ranks.world_size, gather=ranks.gather)
+    own = search
+    if search.held is None and not search.why and older is not None:
+        own, search = (
+            Search(None),
+            find_held(
+                older.file, rank=ranks.rank, world_size=ranks.world_size, gather=ranks.gather, regions=older.world_size
+            ),
+        )
     why = search.why
     held = search.held
     if held is not None:
         why = _take_up(run, held)
         if any(vote for (vote,) in ranks.gather([int(bool(why))])):
-            search = Search(None)
+            search = own = Search(None)
             why = why or "another rank could not read its part"
             # Some ranks have taken up a part of it already: only a checkpoint makes them whole again.
             run.needs_checkpoint = True
@@ -167,7 +195,9 @@ def go_back(run: Run, file: int | None, attempt: int) -> bool:
             run.metrics.go_back(run.progress.step)
     if why:
         run.reporter.event({"kind": "memory_refused", "rank": ranks.rank, "why": why})
-    run.last_step = _open(run, file, attempt, search)
+    run.last_step = _open(run, file, attempt, own)
+    if run.last_step is not None and older is not None:
+        run.last_step.free_later(older.file)
     return search.held is not None
 
 

@@ -83,10 +83,17 @@ def take_step(run: Run) -> Totals:
     share_buffers(run.buffers, run.ranks)
     run.keep_buffers()
     layout.zero_grad()
-    sums, taken = StepSums(run.ranks), []
-    for turn in range(plan.accumulation):
-        is_last = turn + 1 == plan.accumulation
-        taken.append(_backward_one(run, sums, is_last=is_last, scale=run.precision.scale / expected))
+    sums, own = StepSums(run.ranks), run.share.count
+    taken: list[Loaded] = []
+    # Where fewer ranks than planned share a step, some take one micro-batch less. Sharded layers meet in each, so those
+    # ranks fill in with one that they have taken already and that counts for nothing.
+    turns = plan.accumulation if layout.is_sharded else own
+    for turn in range(turns):
+        filler = taken[-1] if turn >= own else None
+        loaded = _backward_one(
+            run, sums, is_last=turn + 1 == turns, scale=run.precision.scale / expected, filler=filler
+        )
+        taken += [loaded] if filler is None else []
     meter.enter(COMM)
     # Gradients first: the sums were sent before the last backward and have arrived by now, so that waiting for them
     # costs nothing and every rank learns of a wish to stop in the same step.
@@ -140,22 +147,27 @@ def end_step(run: Run, totals: Totals, before: tuple[int, int]) -> None:
         save(run, is_needed=how == "surely")
 
 
-def _backward_one(run: Run, sums: StepSums, *, is_last: bool, scale: float) -> Loaded:
-    """Take one micro-batch through forward and backward."""
+def _backward_one(run: Run, sums: StepSums, *, is_last: bool, scale: float, filler: Loaded | None = None) -> Loaded:
+    """Take one micro-batch through forward and backward.
+
+    Args:
+        filler: taken in place of the next one, and counts for nothing.
+    """
     meter = run.meter
     meter.enter(DATA)
-    loaded = next(run.batches)
+    loaded = filler or next(run.batches)
     batch = to_device(loaded.batch, run.ranks.device)
     meter.enter(FORWARD)
     run.layout.begin_micro(is_last=is_last)
     with run.precision.context():
         loss = run.task.loss(run.model, batch)
-    sums.add(loss)
+    if filler is None:
+        sums.add(loss)
     if is_last:
         is_copy_wanted = run.last_step is not None and run.ranks.rank == 0 and run.last_step.is_wanted()
         sums.send(is_stop_wanted=run.is_stop_wanted(), is_save_wanted=_is_save_time(run), is_copy_wanted=is_copy_wanted)
     meter.enter(BACKWARD)
-    (loss.total * scale).backward()
+    (loss.total * (scale if filler is None else 0.0)).backward()
     return loaded
 
 

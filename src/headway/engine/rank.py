@@ -17,7 +17,7 @@ from headway.config import RunConfig
 from headway.engine import neutral
 from headway.engine.device import open_device
 from headway.engine.ema import Ema
-from headway.engine.last_step import go_back
+from headway.engine.last_step import Older, go_back
 from headway.engine.loop import train
 from headway.engine.meter import ENDED, Meter
 from headway.engine.optim import make_optimizers
@@ -115,7 +115,8 @@ def prepare(job: dict[str, Any], reporter: Reporter, plan: Plan | None = None) -
         save_asked_at=save_asked_at,
         shrunk=stored.get("shrunk"),
     )
-    if go_back(run, job.get("memory_fd"), job["attempt"]):
+    older = Older(job["memory_before_fd"], job["memory_before_ranks"]) if "memory_before_fd" in job else None
+    if go_back(run, job.get("memory_fd"), job["attempt"], older):
         run.came_from = "memory"
     else:
         for path, why in resume(run):

@@ -96,7 +96,8 @@ class Run:
     def share(self) -> Share:
         """This rank's part of every step."""
         plan = self.plan
-        return Share(self.ranks.rank, self.ranks.world_size, plan.micro_batch, plan.accumulation)
+        in_step = plan.batch_samples // plan.micro_batch
+        return Share(self.ranks.rank, self.ranks.world_size, plan.micro_batch, plan.accumulation, in_step)
 
     def keep_buffers(self) -> None:
         """Remember the running statistics: a step that the guard rejects must leave nothing in them."""

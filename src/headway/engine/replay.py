@@ -77,7 +77,7 @@ def _alone(plan: Plan) -> Plan:
     return replace(
         plan,
         world_size=1,
-        accumulation=plan.accumulation * plan.world_size,
+        accumulation=plan.batch_samples // plan.micro_batch,
         strategy="single",
         workers=0,
         gpus=plan.gpus[:1],

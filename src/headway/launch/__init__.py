@@ -12,6 +12,7 @@ from headway.launch.foreign.resume_words import refuse_bad_words
 from headway.launch.hook import HOOK_SITE
 from headway.launch.job import ForeignLine, Job, Training, read_job, training_job, write_job
 from headway.launch.lease import FOREIGN_EXPIRES_S, Lease, clear_abandoned, find_holder, refuse_held
+from headway.launch.lost_ranks import ask_back
 from headway.launch.nursery import Nursery, start_nursery
 from headway.launch.outcome import Incident, Observer, Outcome, SilentObserver
 from headway.launch.program import Crew
@@ -38,6 +39,7 @@ __all__ = [
     "ProgressReader",
     "SilentObserver",
     "Training",
+    "ask_back",
     "clear_abandoned",
     "diagnosis_text",
     "find_holder",

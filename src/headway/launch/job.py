@@ -35,11 +35,13 @@ class Training:
     shrunk: Mapping[str, Any] | None = None
     """After an attempt that was out of memory (`shrink`): the attempt whose ranks prove that the smaller micro-batch is
     the same training, the micro-batch before, and whether the user takes one that is not."""
+    lost: Mapping[str, Any] | None = None
+    """After ranks were lost (`lost_ranks`): which of the planned ones, and the plan and devices with all of them."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the plain form."""
         found = {"recipe": self.recipe, "task": self.task, "config": dict(self.config), "plan": dict(self.plan)}
-        extra = {"probe": self.probe, "shrunk": self.shrunk}
+        extra = {"probe": self.probe, "shrunk": self.shrunk, "lost": self.lost}
         return found | {name: dict(value) for name, value in extra.items() if value is not None}
 
 
@@ -144,7 +146,7 @@ class Job:
         if data.get("kind") == "foreign":
             program = ForeignLine.from_json(data["foreign"])
         else:
-            names = ("recipe", "task", "config", "plan", "probe", "shrunk")
+            names = ("recipe", "task", "config", "plan", "probe", "shrunk", "lost")
             program = Training(**{name: data[name] for name in names if name in data})
         return cls(
             program=program,

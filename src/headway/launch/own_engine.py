@@ -14,6 +14,7 @@ from headway.launch.attempt import Attempt, RankProcess
 from headway.launch.foreign.hangs import StoppedWatch
 from headway.launch.history import History
 from headway.launch.job import Job, Training, read_job
+from headway.launch.lost_ranks import LostRanks, OtherRanks, with_all, write_ranks
 from headway.launch.own_hangs import OwnHangWatch
 from headway.launch.program import RankOrder, Seat
 from headway.launch.restarts import RestartBudget, StallWatch
@@ -32,9 +33,13 @@ class OwnEngine:
     log_bytes = None
     is_stopping = False
 
-    def __init__(self, run: RunDir, job: Job, history: History) -> None:
+    def __init__(self, run: RunDir, job: Job, history: History, *, can_lose_ranks: bool = False) -> None:
         self._run, self._job, self._history = run, job, history
         self._memory = self._make_memory()
+        self._older: tuple[int, int] | None = None
+        """The memory that was kept by another number of ranks, and how many they were, until the new one has a step."""
+        self._reached, self._is_kept = 0, False
+        self._lost = LostRanks(run, job) if can_lose_ranks and isinstance(job.program, Training) else None
         # Short: our own ranks never stop themselves, and little is lost where one is restarted from memory.
         stopped_s = min(_STOPPED_S, job.hang_s) if self._memory is not None else job.hang_s
         self._stopped = StoppedWatch(replace(job, hang_s=stopped_s))
@@ -56,7 +61,10 @@ class OwnEngine:
         # It has a part of each rank's state, so it is of no use where some of them are on other nodes.
         is_whole = seat.num_nodes == 1 and seat.world_size == self._job.world_size
         files = {"memory_fd": self._memory} if self._memory is not None and is_whole else {}
-        return RankOrder(call=rank_call(self._run, seat), env=env, files=files)
+        call = rank_call(self._run, seat)
+        if files and self._older is not None:
+            files["memory_before_fd"], call["memory_before_ranks"] = self._older
+        return RankOrder(call=call, env=env, files=files)
 
     def lines(self, rank: int, lines: list[bytes]) -> None:
         """Lines tell nothing that the heartbeat does not, once there are steps."""
@@ -77,6 +85,12 @@ class OwnEngine:
             # One node alone cannot tell who of several keeps the others waiting: it sees its own stacks only.
             return stopped
         return self._hangs.look(attempt, beats)
+
+    def tend(self, attempt: Attempt, beats: list[Beat | None]) -> None:
+        """Let the ranks save and end when lost ones are to be tried again."""
+        if self._lost is not None and self._lost.is_time(beats):
+            self._lost.is_returning = True
+            attempt.signal(signal.SIGTERM)
 
     def hear_end(self, rank: RankProcess, attempt: Attempt) -> None:
         """Its reports have said everything."""
@@ -100,6 +114,18 @@ class OwnEngine:
     def judge(self, scene: Scene) -> Verdict:
         """Decide by what the ranks have reported; a batch that was too large comes in smaller pieces next time."""
         verdict = judge(scene, is_hang_transient=self._job.on_hang == "restart")
+        self._is_kept = self._is_kept or scene.reach.steps > self._reached
+        if self._is_kept:
+            self._drop_older()  # this memory has a newer step, or the disk has
+        if self._lost is not None:
+            is_returning = self._lost.is_returning
+            fewer = self._lost.hear(scene, verdict)
+            if fewer is not None and (verdict.state is None or verdict.exit_code in (5, 93)):
+                return self._with_ranks(scene, verdict, fewer, "launch/ranks-fewer")
+            if is_returning and scene.stop is None and verdict.how == "stopped":
+                everyone = with_all(read_job(self._run))
+                assert everyone is not None, "only lost ranks return"
+                return self._with_ranks(scene, verdict, everyone, "launch/ranks-back")
         if verdict.incident is None or scene.stop is not None:
             return verdict
         if verdict.incident.diagnosis.kind not in OUT_OF_MEMORY:
@@ -109,8 +135,41 @@ class OwnEngine:
         if smaller is None:
             return verdict
         write_smaller(self._run, smaller)
+        self._job = replace(self._job, program=smaller.job.program)
+        if self._lost is not None:
+            self._lost.job = self._job
         incident = replace(verdict.incident, action="restart")
         return Verdict(how="failed", state=None, incident=incident, change="launch/batch-reduced", facts=smaller.facts)
+
+    def _with_ranks(self, scene: Scene, verdict: Verdict, other: OtherRanks, code: str) -> Verdict:
+        """Start again with another number of ranks."""
+        write_ranks(self._run, other)
+        before, self._job = self._job.world_size, replace(other.job, environment=self._job.environment)
+        assert self._lost is not None
+        self._lost.take(self._job)
+        scene.budget.wasted = 0
+        if self._memory is not None:
+            if self._is_kept or self._older is None:
+                self._drop_older()
+                self._older = self._memory, before
+            else:
+                os.close(self._memory)  # nothing was kept in it
+            self._memory = self._make_memory()
+            self._reached, self._is_kept = scene.reach.steps, False
+        incident = None if verdict.incident is None else replace(verdict.incident, action="restart")
+        return Verdict(
+            how=verdict.how,
+            state=None,
+            incident=incident,
+            change=code,
+            facts=other.facts,
+            num_ranks=other.job.world_size,
+        )
+
+    def _drop_older(self) -> None:
+        if self._older is not None:
+            os.close(self._older[0])
+            self._older = None
 
     def make_budget(self, committed: int | None) -> RestartBudget:
         """Return a budget of restarts in a row that gain nothing: a resumed run loses nothing by more of them."""
@@ -129,6 +188,9 @@ class OwnEngine:
         if self._memory is not None:
             os.close(self._memory)
             self._memory = None
+        self._drop_older()
+        if self._lost is not None:
+            self._lost.close()
 
     def _make_memory(self) -> int | None:
         """Return the memory in which ranks keep their last step; it is ours, so that it outlives all of them."""

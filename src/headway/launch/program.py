@@ -86,6 +86,9 @@ class Program(Protocol):
     def look(self, attempt: Attempt, beats: list[Beat | None]) -> Hang | None:
         """Look for ranks that hang; return a hang when there is a new one."""
 
+    def tend(self, attempt: Attempt, beats: list[Beat | None]) -> None:
+        """Do what is due while the ranks train."""
+
     def hear_end(self, rank: RankProcess, attempt: Attempt) -> None:
         """Take in what a rank's end means here."""
 
@@ -161,6 +164,9 @@ class Crew(Protocol):
     def muster(self) -> Muster:
         """Say whether the next attempt can begin."""
 
+    def take_ranks(self, num_ranks: int) -> None:
+        """Continue with another number of ranks; asked for where this node is the only one."""
+
     def seats(self, attempt: int, port: int) -> tuple[Seat, ...]:
         """Return the seats of all nodes, this one's first; node 0 is this one."""
 
@@ -206,6 +212,10 @@ class Alone:
     def muster(self) -> Muster:
         """We are there."""
         return Muster()
+
+    def take_ranks(self, num_ranks: int) -> None:
+        """Continue with another number of ranks."""
+        self.world_size = num_ranks
 
     def seats(self, attempt: int, port: int) -> tuple[Seat, ...]:
         """Return one seat for every rank."""

@@ -27,6 +27,8 @@ from headway.telemetry import EventLog, RunDir
 _FILES_A_RANK: Final = 4
 """Its output, its reports, its own log file, its pidfd."""
 _OTHER_FILES: Final = 200
+_TORCH: Final = "headway.engine.rank:main"
+"""Ranks of the MindSpore engine cannot share a batch unevenly."""
 
 
 def launch_run(
@@ -68,7 +70,7 @@ def launch_run(
             supervisor = Supervisor(
                 run,
                 job,
-                program=make_program(run, job, history),
+                program=make_program(run, job, history, can_lose_ranks=crew is None and nursery.entry == _TORCH),
                 crew=crew or Alone(job.world_size),
                 history=history,
                 nursery=nursery,
@@ -95,11 +97,15 @@ def _start_sampler(run: RunDir, job: Job, history: History) -> DeviceSampler | N
         return None
 
 
-def make_program(run: RunDir, job: Job, history: History) -> Program:
-    """Return what the ranks of a job are."""
+def make_program(run: RunDir, job: Job, history: History, *, can_lose_ranks: bool = False) -> Program:
+    """Return what the ranks of a job are.
+
+    Args:
+        can_lose_ranks: they can train the same batch on fewer of them.
+    """
     if isinstance(job.program, ForeignLine):
         return LineProgram(run, job, job.program, history)
-    return OwnEngine(run, job, history)
+    return OwnEngine(run, job, history, can_lose_ranks=can_lose_ranks)
 
 
 @contextmanager

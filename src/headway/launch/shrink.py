@@ -54,10 +54,13 @@ def shrink(job: Job, kind: str, *, attempt: int) -> Smaller | None:
     if wish == "stop" or (plan["device"] == "cuda" and kind not in _DEVICE):
         return None
     before = plan["micro_batch"]
-    micro_batch = smaller_micro_batch(before, plan["accumulation"])
+    # Where ranks are lost, the share of each with all of them: it divides when they are back.
+    full = (training.lost or {}).get("full", plan)["world_size"]
+    share = plan["batch_samples"] // full
+    micro_batch = smaller_micro_batch(before, share // before)
     if micro_batch is None:
         return None
-    accumulation = before * plan["accumulation"] // micro_batch
+    accumulation = -(-(plan["batch_samples"] // micro_batch) // plan["world_size"])
     rows = [_row(row, before, micro_batch, accumulation) for row in plan.get("rows", ())]
     # What was foreseen was foreseen for the micro-batch that did not fit.
     smaller = {"micro_batch": micro_batch, "accumulation": accumulation, "rows": rows, "forecast": None}

@@ -341,6 +341,8 @@ class Supervisor:
         beats = self._crew.beats(self._attempt, self._program.beats(self._attempt))
         self._history.beats(beats)
         self._act_on_hang(self._attempt, self._program.look(self._attempt, beats))
+        if self._stop is None and self._attempt.evidence_until is None and self._attempt.killed_at is None:
+            self._program.tend(self._attempt, beats)
 
     def _act_on_hang(self, attempt: Attempt, found: Hang | None) -> None:
         if found is None or attempt.evidence_until is not None or self._stop is not None:
@@ -446,6 +448,8 @@ class Supervisor:
             facts = {"grace": f"{self._job.grace_s:g}", **verdict.facts}
             self._end(verdict.state, verdict.exit_code, verdict.why, facts, verdict.incident)
         else:
+            if verdict.num_ranks is not None:
+                self._crew.take_ranks(verdict.num_ranks)
             # New ranks are ordered first; the history, which waits for the disk, is written while they are forked.
             self._failed_at = min(
                 (rank.failed_at for rank in attempt.ranks if rank.failed_at is not None), default=None

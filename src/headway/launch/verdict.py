@@ -50,6 +50,8 @@ class Verdict:
     incident: Incident | None = None
     change: str = ""
     """Message code, with `facts`, of what the next attempt does otherwise."""
+    num_ranks: int | None = None
+    """Of the next attempt; none: as many as before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 _PACKET_BYTES: Final = 1 << 17
-_MOST_FILES: Final = 4
+_MOST_FILES: Final = 8
 
 
 def pair() -> tuple[socket.socket, socket.socket]:

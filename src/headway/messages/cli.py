@@ -474,6 +474,10 @@ Ctrl-C 或 SIGTERM 会保存并停止；SIGUSR1 或 SIGUSR2 只保存检查点�
         en="start at step 0 although the run has saved checkpoints: only allowed when none of them passes verification",
         zh="虽已保存过检查点，仍从第 0 步开始：仅当没有检查点通过校验时可用",
     ),
+    "cli/option-add": Text(
+        en="take lost ranks back: now, if the run is training on the others; a run that has ended resumes on all ranks",
+        zh="接回丢失的 rank：训练仍在其余 rank 上进行时立即接回；已结束的训练则在全部 rank 上继续",
+    ),
     "cli/scratch-or-step": Text(
         en="--step {step} and --from-scratch cannot be used together",
         zh="--step {step} 与 --from-scratch 不能同时使用",
@@ -499,7 +503,8 @@ number of devices: the data order stays the same, and so does the total batch un
 
 Example:
   headway resume
-  headway resume 20261115-180405_nanochat_ab12 steps=2000""",
+  headway resume 20261115-180405_nanochat_ab12 steps=2000
+  headway resume --add                               take a lost GPU back""",
         zh="""从通过校验的最新检查点继续训练。
 
 RUN 是训练目录、训练名或名字的一部分；省略时取最新的训练。可以修改参数，也可以换设备数量：
@@ -507,7 +512,8 @@ RUN 是训练目录、训练名或名字的一部分；省略时取最新的训�
 
 示例：
   headway resume
-  headway resume 20261115-180405_nanochat_ab12 steps=2000""",
+  headway resume 20261115-180405_nanochat_ab12 steps=2000
+  headway resume --add                               接回丢失的 GPU""",
     ),
     "cli/resume-done": Text(
         en="run {run} is finished: {step} of {total} steps",

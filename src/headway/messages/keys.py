@@ -99,6 +99,12 @@ CHINESE: dict[str, str] = {
     "launch.on_hang": (
         "rank 卡死或被信号暂停时：wait 提示并等待，restart 从最近保留的状态重启所有 rank，stop 结束训练。"
     ),
+    "launch.on_lost": (
+        "rank 或 GPU 彻底丢失时：continue 以相同的总批大小在剩余的 rank 上继续训练，丢失的 rank 恢复后再接回来；"
+        "stop 结束训练。适用于单机上的 PyTorch 配方。"
+    ),
+    "launch.lost_after": "同一个 rank 连续多少次一启动就失败（一步都没完成）后视为丢失。",
+    "launch.return_s": "多少秒后重新尝试丢失的 rank；每次失败后等待时间加倍，最长一小时。",
     "alert": "发往聊天工具、邮箱或 webhook 的消息。",
     "alert.to": (
         "保存地址的环境变量名；地址本身只有不含密钥时才能写在这里。`HEADWAY_ALERT_TO` 中的地址总会使用。"

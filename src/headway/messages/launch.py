@@ -111,6 +111,29 @@ TEXTS: dict[str, Text] = {
         en_hint="to stop instead: launch.on_oom=stop",
         zh_hint="如需改为停止：launch.on_oom=stop",
     ),
+    "launch/ranks-fewer": Text(
+        en="lost rank {lost}: continuing on {after} instead of {before} ranks with the same total batch of {batch}"
+        " samples; each rank takes {least} to {most} micro-batches per step, weighted by their samples",
+        zh="rank {lost} 已丢失：从 {before} 个 rank 改为 {after} 个继续训练，总批大小仍为 {batch} 个样本；"
+        "每个 rank 每步处理 {least} 到 {most} 个微批，梯度按样本数加权",
+        en_hint="they are tried again by themselves; to stop instead: launch.on_lost=stop",
+        zh_hint="之后会自动重新尝试；如需改为停止：launch.on_lost=stop",
+    ),
+    "launch/ranks-back": Text(
+        en="trying lost rank {lost} again: continuing on {after} instead of {before} ranks with the same total batch"
+        " of {batch} samples",
+        zh="重新尝试丢失的 rank {lost}：从 {before} 个 rank 改为 {after} 个继续训练，总批大小仍为 {batch} 个样本",
+    ),
+    "launch/nothing-lost": Text(
+        en="run {run} is training on all of its ranks; none is lost",
+        zh="训练 {run} 正在全部 rank 上进行，没有丢失的 rank",
+        en_hint="see its ranks:\n  headway watch {run}",
+        zh_hint="查看各 rank：\n  headway watch {run}",
+    ),
+    "launch/asked-back": Text(
+        en="run {run} will try lost rank {lost} again after the current step",
+        zh="训练 {run} 将在当前步结束后重新尝试丢失的 rank {lost}",
+    ),
     "launch/knobs-turned": Text(
         en="out of memory: starting the line again with {changes}; a script that resumes from its own checkpoint loses"
         " nothing before it",

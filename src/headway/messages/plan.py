@@ -532,6 +532,8 @@ TEXTS: dict[str, Text] = {
     "plan/from-out-of-memory": Text(
         en="{before} samples per device ran out of memory", zh="每卡批大小 {before} 曾导致显存或内存不足"
     ),
+    "plan/from-lost-ranks": Text(en="rank {lost} was lost", zh="rank {lost} 已丢失"),
+    "plan/from-all-ranks": Text(en="all ranks are back", zh="所有 rank 均已恢复"),
     "plan/from-kept": Text(en="kept from {ranks} ranks before", zh="沿用此前 {ranks} 个 rank 时的值"),
     "plan/from-cores": Text(en="{cores} cores / {ranks} ranks", zh="{cores} 核 / {ranks} 个 rank"),
     "plan/from-script": Text(

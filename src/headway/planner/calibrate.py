@@ -138,7 +138,7 @@ def expect(sightings: Sequence[Sighting], plan: Plan, *, latency_s: float = 0.0,
     return Seen(
         source="run" if any(one.source == "run" for one in near) else "probe",
         step_s=step,
-        samples_s=plan.micro_batch * plan.accumulation * plan.world_size / step,
+        samples_s=plan.batch_samples / step,
         sightings=len(near),
         is_stretched=not is_inside,
     )

@@ -51,9 +51,10 @@ class Plan:
     micro_batch: int
     """Samples one rank takes through forward and backward at a time."""
     accumulation: int
-    """Micro-batches one rank adds up before a step."""
+    """Micro-batches one rank adds up before a step; where they are dealt out unevenly, the most."""
     batch_samples: int
-    """Samples of one optimizer step, all ranks: world_size * micro_batch * accumulation."""
+    """Samples of one optimizer step, all ranks: world_size * micro_batch * accumulation, or less where ranks were lost
+    and the same batch is dealt out unevenly over the rest."""
     tokens_per_sample: int | None
     total_samples: int
     total_steps: int

@@ -86,15 +86,29 @@ class Share:
     world_size: int
     micro_batch: int
     accumulation: int
+    """Most micro-batches that one rank adds up before a step."""
+    in_step: int | None = None
+    """Micro-batches of one step, all ranks, where fewer ranks than planned share them and some take one more than
+    others; none: as many for each."""
+
+    @property
+    def micro_batches(self) -> int:
+        """Micro-batches of one step, all ranks."""
+        return self.world_size * self.accumulation if self.in_step is None else self.in_step
 
     @property
     def batch(self) -> int:
         """Samples of one step, all ranks."""
-        return self.world_size * self.micro_batch * self.accumulation
+        return self.micro_batches * self.micro_batch
+
+    @property
+    def count(self) -> int:
+        """Micro-batches that this rank takes in one step."""
+        return len(range(self.rank, self.micro_batches, self.world_size))
 
     def positions(self, step_start: int) -> Int64:
         """Return this rank's positions of the step that starts at a position, one row a micro-batch."""
-        rows = np.arange(self.accumulation, dtype=np.int64)[:, None] * self.world_size + self.rank
+        rows = np.arange(self.rank, self.micro_batches, self.world_size, dtype=np.int64)[:, None]
         return step_start + rows * self.micro_batch + np.arange(self.micro_batch, dtype=np.int64)
 
 
@@ -105,7 +119,7 @@ def micro_batches(
 
     Ids are worked out for many steps at once: the shuffle costs about as much for a thousand indexes as for one.
     """
-    most = max(1, 4096 // (share.micro_batch * share.accumulation))
+    most = max(1, 4096 // (share.micro_batch * share.count))
     # A few at first: over a small set, thousands of samples are many epochs, and the first step would wait for them.
     ahead = min(8, most)
     while True:

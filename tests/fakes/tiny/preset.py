@@ -32,6 +32,8 @@ class TinySection(Section):
     """Rank that raises."""
     hang_step: int = 0
     """Loss at which rank `fail_rank` sleeps forever, once."""
+    gone_of: int = 0
+    """Number of ranks with which rank `fail_rank` is killed in its first loss, as long as a file `gone` is there."""
     die_in: str = ""
     """`validation` or `trial`: rank `fail_rank` is killed in the first one of this kind, once."""
     oom_above: int = 0

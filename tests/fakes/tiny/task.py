@@ -19,6 +19,10 @@ def dist_rank():
     return dist.get_rank() if dist.is_initialized() else 0
 
 
+def dist_size():
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
 def hang_once():
     """Sleep forever, unless another attempt has."""
     mark = Path("hung")
@@ -112,6 +116,9 @@ class TinyTask(Task):
             raise ValueError("the tiny task was told to fail")
         if self.calls == self.section.hang_step and dist_rank() == self.section.fail_rank:
             hang_once()
+        is_gone = self.section.gone_of and dist_size() == self.section.gone_of and Path("gone").exists()
+        if is_gone and dist_rank() == self.section.fail_rank:
+            os.kill(os.getpid(), signal.SIGKILL)
         error = (model(batch["x"]) - batch["y"]).square().sum(1)
         if 0 < self.section.oom_above < len(error) and dist_rank() == self.section.fail_rank:
             error.register_hook(run_out_of_memory)
@@ -139,6 +146,9 @@ class TinyTask(Task):
     def measures(self, model, batch):
         self.die("validation")
         time.sleep(self.section.eval_sleep_s)
+        is_gone = self.section.gone_of and dist_size() == self.section.gone_of and Path("gone").exists()
+        if is_gone and dist_rank() == self.section.fail_rank:
+            os.kill(os.getpid(), signal.SIGKILL)
         error = (model(batch["x"]) - batch["y"]).square().sum(1)
         return {"error": error.sum(), "count": torch.tensor(float(len(error)))}
 

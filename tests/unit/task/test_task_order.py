@@ -117,3 +117,13 @@ def test_the_ledger_of_ranks_adds_up():
         stream = micro_batches(order, Share(rank, 3, 2, 1), 0, [])
         parts += sum(ledger_of(*next(stream)) for _ in range(10))
     assert parts & (2**64 - 1) == expected_ledger(order, 60, [])
+
+
+@pytest.mark.parametrize(("in_step", "world"), [(4, 3), (8, 3), (7, 2), (5, 5), (6, 1)])
+def test_fewer_ranks_share_a_step_unevenly_and_take_each_sample_once(in_step, world):
+    shares = [Share(rank, world, 2, -(-in_step // world), in_step) for rank in range(world)]
+    taken = np.sort(np.concatenate([share.positions(100).ravel() for share in shares]))
+    assert taken.tolist() == list(range(100, 100 + 2 * in_step))
+    assert [len(share.positions(0)) for share in shares] == [share.count for share in shares]
+    assert {share.batch for share in shares} == {2 * in_step}
+    assert max(share.count for share in shares) - min(share.count for share in shares) <= 1

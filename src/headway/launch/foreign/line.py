@@ -178,6 +178,9 @@ class LineProgram:
         self._end_of_nan(attempt, now)
         return None if attempt.is_over() else self._hangs.look(attempt)
 
+    def tend(self, attempt: Attempt, beats: list[Beat | None]) -> None:
+        """Nothing is due: what a script does is its own affair."""
+
     def hear_end(self, rank: RankProcess, attempt: Attempt) -> None:
         """It reports nothing: exit code 0 is its word that it is done, the hook has kept its exception."""
         assert rank.status is not None

@@ -216,6 +216,9 @@ class Leader:
         ranks = self.local_ranks + sum(members.values())
         return None if ranks == self.world_size or self.resize is None else self.resize(ranks)
 
+    def take_ranks(self, num_ranks: int) -> None:
+        """Never asked for: the ranks of several nodes change with the nodes."""
+
     def seats(self, attempt: int, port: int) -> tuple[Seat, ...]:
         """Return the seats of all nodes, numbered one node after the other."""
         found: list[Seat] = []
