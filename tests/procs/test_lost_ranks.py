@@ -1,4 +1,4 @@
-"""A rank that is lost for good: the run continues on the others with the same batch, and takes it back."""
+"""A rank that is lost permanently: the run continues on the others with the same batch, and takes it back."""
 
 from __future__ import annotations
 

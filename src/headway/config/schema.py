@@ -223,7 +223,7 @@ class LaunchConfig(Section):
     """What to do about a rank or GPU that is lost permanently: `continue` trains the same total batch on the remaining
     ranks and takes the lost ones back when they return, `stop` ends the run. Recipes on PyTorch, on one machine."""
     lost_after: Count = 2
-    """How often in a row a rank fails again at once, without a step, until it counts as lost."""
+    """How many times in succession the same rank may fail again, before it takes a step, until it counts as lost."""
     return_s: Positive = 60.0
     """Seconds until lost ranks are tried again; twice as long after each attempt that fails, up to an hour."""
 

@@ -1,4 +1,4 @@
-"""Ranks that are lost for good: the same batch on those that are left, and on all of them when they are back.
+"""Ranks that are lost permanently: the same batch on those that are left, and on all of them when they are back.
 
 The micro-batches of a step stay what they are; only who takes them changes. The loop divides the sum of all gradients
 once by the sum of all counts, so a rank that takes two micro-batches weighs twice as much as one that takes one, and
