@@ -74,11 +74,7 @@ def job_elsewhere(run: RunDir, out: Path) -> SubmittedJob | None:
 
 
 def stop_job(job: SubmittedJob, *, now: bool, wait_s: float) -> int:
-<<<<<<< HEAD
     """Take a job out of the queue, or let its run save and end; the job is not queued again."""
-=======
-    """Take a job out of the queue, or let its run save and end permanently; the job is not queued again."""
->>>>>>> f31c734 (docs: words of lost ranks)
     if not job.is_live:
         raise UsageError("cluster/not-live", job=job.job, state=job.state or "n/a")
     if now or job.is_waiting or job.run is None:

@@ -65,11 +65,7 @@ def cancel_job(job: str) -> None:
 
 
 def interrupt_job(job: str) -> None:
-<<<<<<< HEAD
     """Send what Ctrl-C sends to the command of a running job: it saves and ends, and is not queued again."""
-=======
-    """Send what Ctrl-C sends to the command of a running job: it saves and ends permanently."""
->>>>>>> f31c734 (docs: words of lost ranks)
     _ask(["scancel", "--signal=INT", f"{job}.0"])
 
 
