@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -31,6 +34,7 @@ from headway.cli.bilingual import echo_json, group, option
 from headway.cli.ckpt_import import import_command
 from headway.config import SaveConfig
 from headway.errors import CheckpointError, UsageError
+from headway.launch import Lease
 from headway.messages import say
 from headway.telemetry import (
     RunDir,
@@ -183,15 +187,16 @@ def prune_command(
     place = find_run(run, runs)
     if not dry_run and is_supervised(place):
         raise UsageError("checkpoint/run-is-live", run=place.name)
-    infos = list_checkpoints(place.checkpoints)
-    gone = _plan(place, infos, keep_last=keep_last, keep_every=keep_every)
-    leftovers = find_leftovers(place.checkpoints, _ANY_ATTEMPT)
-    rows = [{"path": str(path), "bytes": _bytes_of(path)} for path in (*gone, *leftovers)]
-    if not dry_run:
-        if gone and not yes and not as_json and sys.stdin.isatty():
-            click.confirm(say("checkpoint/ask-prune", num=len(gone)), abort=True, err=True)
-        prune(place.checkpoints, gone)
-        sweep(place.checkpoints, _ANY_ATTEMPT)
+    with contextlib.nullcontext() if dry_run else _alone(place):
+        infos = list_checkpoints(place.checkpoints)
+        gone = _plan(place, infos, keep_last=keep_last, keep_every=keep_every)
+        leftovers = find_leftovers(place.checkpoints, _ANY_ATTEMPT)
+        rows = [{"path": str(path), "bytes": _bytes_of(path)} for path in (*gone, *leftovers)]
+        if not dry_run:
+            if gone and not yes and not as_json and sys.stdin.isatty():
+                click.confirm(say("checkpoint/ask-prune", num=len(gone)), abort=True, err=True)
+            prune(place.checkpoints, gone)
+            sweep(place.checkpoints, _ANY_ATTEMPT)
     if as_json:
         _print_json("prune/1", run=place.name, dry_run=dry_run, removed=rows, num_kept=len(infos) - len(gone))
         return
@@ -200,6 +205,23 @@ def prune_command(
         click.echo(say(what, name=Path(str(row["path"])).name, size=size(_whole(row["bytes"]))))
     if not rows:
         click.echo(say("checkpoint/nothing-to-prune", num=len(infos)))
+
+
+@contextlib.contextmanager
+def _alone(place: RunDir) -> Iterator[None]:
+    """Hold the run: one that is resumed meanwhile would lose what it is just saving."""
+    try:
+        lease = Lease(place)
+    except OSError as err:
+        if err.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        # No room for the lock: then nobody else can take it either, and room is what pruning makes.
+        yield
+        return
+    try:
+        yield
+    finally:
+        lease.release()
 
 
 def _choose(place: RunDir, step: int | None) -> list[CheckpointInfo]:

@@ -36,5 +36,5 @@ def listen_for_stacks(folder: Path) -> None:
     """Write the stacks of all threads to `stacks` when the supervisor asks: it finds out by them which rank hangs."""
     folder.mkdir(parents=True, exist_ok=True)
     # A number, for faulthandler writes to it to the end: a file object that nobody holds would be closed under it.
-    file = os.open(folder / "stacks", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+    file = os.open(folder / "stacks", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
     faulthandler.register(STACKS_SIGNAL, file=file, all_threads=True)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from headway.errors import UsageError
 from headway.process import is_same_kernel, look_up, make_lease, sweep
-from headway.telemetry import LOCK_NAME, RunDir, is_locked, read_json, write_json
+from headway.telemetry import LOCK_NAME, RunDir, is_locked, read_json, refuse_planted, write_json
 
 RENEW_S: Final = 5.0
 FOREIGN_EXPIRES_S: Final = 60.0
@@ -36,6 +36,7 @@ class Lease:
         """The dead holder's lease, when there was one."""
         self.tag = tag
         self._run = run
+        refuse_planted(run.root)
         if lock is not None:
             self._lock = lock
             self.record(attempt)

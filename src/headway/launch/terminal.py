@@ -18,7 +18,7 @@ def leave_terminal(run: RunDir) -> bool:
     on_terminal = [fd for fd in (0, 1, 2) if _is_terminal(fd)]
     if not on_terminal:
         return False
-    log = os.open(run.root / LOG_NAME, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    log = os.open(run.root / LOG_NAME, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     for fd in on_terminal:
         os.dup2(log if fd else nothing, fd)

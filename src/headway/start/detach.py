@@ -154,7 +154,7 @@ def _spawn(run: RunDir, command: list[str]) -> int:
         _own_environment(),
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644),
+            (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o644),
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ],
         setsid=True,

@@ -36,7 +36,7 @@ from headway.messages import language, say
 from headway.planner import Batch, Plan, keep_total
 from headway.start.nursery import Tell
 from headway.start.ssh import SshNodes
-from headway.telemetry import RunDir, write_json
+from headway.telemetry import RunDir, write_json, write_whole
 
 _COUNTS: Final = re.compile(r"(\d+)(?::(\d+))?")
 _TELL_S: Final = 15.0
@@ -185,7 +185,7 @@ class Assembly:
     def lead(self, run: RunDir, job: Job, *, local_ranks: int) -> Leader:
         """Tell the nodes of the run that is written; what follows is the supervisor's."""
         mark = secrets.token_hex(16)
-        (run.root / "ranks" / ".nodes").write_text(mark, encoding="ascii")
+        write_whole(run.root / "ranks" / ".nodes", mark.encode("ascii"))
         self.file = meeting_file(run)
         self.meeting.write(self.file)
         self.leader.local_ranks = local_ranks

@@ -21,7 +21,7 @@ from headway.machine import MachineReport
 from headway.process import make_lease
 from headway.start.decide import Decision
 from headway.start.decide_resume import ResumeWish
-from headway.telemetry import EventLog, RunDir, new_run_dir, require_record, write_json
+from headway.telemetry import EventLog, RunDir, new_run_dir, require_record, write_json, write_whole
 
 _GIT_S: Final = 5.0
 _RECORDED: Final = (
@@ -140,7 +140,7 @@ def _write_late(run: RunDir, look: Future[MachineReport]) -> None:
 def _write_decision(run: RunDir, decision: Decision, job: Job, command: dict[str, Any]) -> None:
     """Write config, origins, machine, plan, command and job, as far as there are any."""
     if decision.loaded is not None:
-        run.config.write_text(dump_yaml(decision.loaded.config), encoding="utf-8")
+        write_whole(run.config, dump_yaml(decision.loaded.config).encode("utf-8"))
         write_json(run.origins, decision.loaded.origins)
     if decision.machine is not None:
         write_json(run.machine, decision.machine.to_json())

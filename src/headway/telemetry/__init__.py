@@ -43,10 +43,12 @@ from headway.telemetry.reading import (
     read_part,
     read_record,
     refuse_links,
+    refuse_planted,
     require_record,
     section,
     whole,
     words,
+    write_whole,
 )
 from headway.telemetry.remove import count_bytes, refuse_removal, remove_run
 from headway.telemetry.rundir import RunDir, new_run_dir, write_json
@@ -134,6 +136,7 @@ __all__ = [
     "read_scalars",
     "read_tail",
     "refuse_links",
+    "refuse_planted",
     "refuse_removal",
     "remove_run",
     "require_record",
@@ -145,4 +148,5 @@ __all__ = [
     "words",
     "write_json",
     "write_note",
+    "write_whole",
 ]

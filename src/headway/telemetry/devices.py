@@ -7,7 +7,6 @@ holds more than a few thousand lines, however long a run takes. `n` says how man
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import math
 import os
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from headway.telemetry.lines import decode_lines, encode_line, number, open_lines, write_all
-from headway.telemetry.reading import read_part, section, whole
+from headway.telemetry.reading import read_part, section, whole, write_whole
 
 Reading = dict[str, Any]
 
@@ -95,14 +94,8 @@ class DeviceLog:
         # Where the last ten minutes alone are too much (very many ranks), they are merged too.
         if data.count(b"\n") > self._most_lines * 3 // 4 or len(data) > _MOST_BYTES * 3 // 4:
             data = b"".join(map(encode_line, [*abouts, *thin_readings(readings, self._most_lines // 2, 0.0)]))
-        temp = self.path.with_name(f".{self.path.name}.{os.getpid()}")
-        try:
-            temp.write_bytes(data)
-            self.close()
-            temp.replace(self.path)
-        finally:
-            with contextlib.suppress(OSError):
-                temp.unlink(missing_ok=True)
+        write_whole(self.path, data)
+        self.close()
         self._open()
 
     def _guard(self, act: Callable[[], None]) -> None:

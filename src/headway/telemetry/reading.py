@@ -6,6 +6,7 @@ belongs is not a file; what is there in a wrong type counts as absent.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -65,6 +66,52 @@ def refuse_links(root: Path, path: Path) -> None:
         place /= part
         if place.is_symlink():
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(place))
+
+
+def refuse_planted(root: Path) -> None:
+    """Refuse to write into a run directory that holds a link where its own files and folders are.
+
+    A directory that was received may hold `ranks -> ~/.ssh`: refusing a link at the end of a path is not enough.
+
+    Raises:
+        OSError: one of its files or folders is a link; it is named.
+    """
+    ranks = root / "ranks"
+    folders = [root, ranks]
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        for folder in folders:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.is_symlink():
+                        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), entry.path)
+                    if folder == ranks and entry.is_dir(follow_symlinks=False):
+                        folders.append(Path(entry.path))
+
+
+def write_whole(path: Path, data: bytes, *, is_durable: bool = False) -> None:
+    """Replace a file at once; what is planted under the name of the temporary file is removed, not followed.
+
+    Args:
+        is_durable: it must survive a power cut, too.
+    """
+    temp = path.with_name(f".{path.name}.{os.getpid()}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        fd = os.open(temp, flags, 0o666)
+    except FileExistsError:  # of a process that was killed, or planted
+        temp.unlink()
+        fd = os.open(temp, flags, 0o666)
+    try:
+        with open(fd, "wb") as file:
+            file.write(data)
+            if is_durable:
+                file.flush()
+                os.fsync(fd)
+        temp.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temp.unlink()
+        raise
 
 
 def read_part(path: Path, start: int = 0, most_bytes: int = MOST_LINES_BYTES) -> bytes:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from headway.telemetry.reading import write_whole
+
 SHARE_VARIABLE = "HEADWAY_SHARE_RUNS"
 """Set to 1, new run directories may be read by other users."""
 
@@ -133,11 +135,6 @@ def _mode() -> int:
 
 def write_json(path: Path, data: Any) -> None:
     """Replace a file by whole, durable JSON."""
-    temp = path.with_name(f".{path.name}.{os.getpid()}")
     # A name or an argument may be bytes that are not text; they are written as the escape that JSON has for them.
-    with temp.open("w", encoding="utf-8", errors="backslashreplace") as file:
-        json.dump(data, file, ensure_ascii=False, indent=1)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    temp.replace(path)
+    text = json.dumps(data, ensure_ascii=False, indent=1) + "\n"
+    write_whole(path, text.encode("utf-8", "backslashreplace"), is_durable=True)

@@ -9,6 +9,7 @@ from fakes.disks import make_checkpoint
 from headway.cli.main import main
 from headway.messages import set_language
 from headway.messages.checkpoint import TEXTS
+from headway.telemetry import is_locked
 
 
 @pytest.fixture
@@ -134,3 +135,20 @@ def test_both_languages_hold_the_same_facts():
     for code, text in TEXTS.items():
         assert text.zh and places(text.en) == places(text.zh), code
         assert places(text.en_hint) == places(text.zh_hint) and bool(text.en_hint) == bool(text.zh_hint), code
+
+
+def test_pruning_holds_the_run_and_lets_go_of_it(run, capsys, monkeypatch):
+    """Issue 10: a run resumed while its checkpoints were pruned lost what it was just saving."""
+    held = []
+    monkeypatch.setattr("headway.cli.ckpt.sweep", lambda *_: held.append(is_locked(run)))
+    assert ckpt(capsys, "prune", "--keep-last", "1", "--yes")[0] == 0
+    assert held == [True] and not is_locked(run)
+    assert not (run / "lease.json").exists()
+
+
+def test_checkpoints_behind_a_link_are_not_pruned(run, capsys, tmp_path):
+    (run / "checkpoints").rename(tmp_path / "elsewhere")
+    (run / "checkpoints").symlink_to(tmp_path / "elsewhere")
+    code, _, err = ckpt(capsys, "prune", "--keep-last", "1", "--yes")
+    assert code == 2 and "cli/path-a-link" in err
+    assert len(list((tmp_path / "elsewhere").glob("step-*"))) == 4

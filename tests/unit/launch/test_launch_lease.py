@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -183,3 +184,19 @@ def test_a_lease_of_an_older_version_means_this_container(run):
     del lease["pid_ns"]
     run.lease.write_text(json.dumps(lease))
     assert find_holder(run)["pid"] == os.getpid()
+
+
+@pytest.mark.parametrize(
+    "place", ["ranks", "ranks/0", "ranks/0/stacks", "checkpoints", "config.yaml", "supervisor.log"]
+)
+def test_a_run_directory_with_a_link_in_it_is_not_written_into(tmp_path, place):
+    """Issue 10, item 10: resume wrote through folders that are links, and emptied the target of `stacks`."""
+    (tmp_path / "victims").mkdir()
+    run = RunDir(tmp_path / "run")
+    (run.root / place).parent.mkdir(parents=True)
+    (run.root / place).symlink_to(tmp_path / "victims")
+    with pytest.raises(OSError, match=place) as refused:
+        Lease(run)
+    assert refused.value.errno == errno.ELOOP
+    assert list((tmp_path / "victims").iterdir()) == []
+    assert not run.lease.exists()

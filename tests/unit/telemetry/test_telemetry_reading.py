@@ -18,6 +18,7 @@ from headway.telemetry import (
     read_record,
     run_state,
     write_json,
+    write_whole,
 )
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
@@ -99,3 +100,21 @@ def test_json_keeps_an_argument_of_other_bytes_than_utf_8(tmp_path: Path) -> Non
     word = os.fsdecode(b"\xff\xfe")
     write_json(tmp_path / "x.json", {"argv": [word]})
     assert os.fsencode(read_json(tmp_path / "x.json")["argv"][0]) == b"\xff\xfe"
+
+
+@pytest.mark.parametrize("name", ["job.json", "report.html", "config.yaml"])
+def test_a_link_under_the_name_of_the_temporary_file_is_not_followed(tmp_path: Path, name: str) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / f".{name}.{os.getpid()}").symlink_to(victim)
+    write_whole(tmp_path / name, b"{}")
+    assert victim.read_text() == "precious"
+    assert (tmp_path / name).read_bytes() == b"{}" and not (tmp_path / name).is_symlink()
+
+
+def test_a_record_that_cannot_be_written_leaves_the_old_one_and_nothing_else(tmp_path: Path) -> None:
+    write_json(tmp_path / "job.json", {"a": 1})
+    with pytest.raises(TypeError):
+        write_json(tmp_path / "job.json", {"a": object()})
+    assert read_json(tmp_path / "job.json") == {"a": 1}
+    assert [path.name for path in tmp_path.iterdir()] == ["job.json"]

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import math
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +14,7 @@ import jinja2
 from markupsafe import Markup
 
 from headway.messages import language
-from headway.telemetry import RunDir
+from headway.telemetry import RunDir, write_whole
 from headway.ui.report import tables
 from headway.ui.report.both_languages import both
 from headway.ui.report.devices import draw_devices, draw_heat, list_devices
@@ -42,10 +41,8 @@ def write_report(run: RunDir, to: Path | None = None) -> Path:
 def write_facts(facts: Facts, path: Path, how: str = "html", samples: Sequence[Sample] = ()) -> Path:
     """Write what was gathered and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temp = path.with_name(f".{path.name}.{os.getpid()}")
     # Bytes that are not text (a lone surrogate from a log) must not keep the report from being written.
-    temp.write_bytes(render(facts, how, samples).encode("utf-8", "replace"))
-    temp.replace(path)
+    write_whole(path, render(facts, how, samples).encode("utf-8", "replace"))
     return path
 
 
