@@ -122,11 +122,16 @@ class DirectWriter:
 
 def hash_stream(fill: Callable[[int, memoryview], int], *, chunk_bytes: int, threads: int) -> tuple[int, str]:
     """Return bytes and hash of what `fill(place, buffer)` reads until it returns 0; it reads ahead of the hash."""
+    first = memoryview(bytearray(chunk_bytes))
+    done = fill(0, first)
+    if done == 0 or fill(done, memoryview(bytearray(1))) == 0:
+        # Nothing to read ahead of. And where memory has run out, a thread that cannot begin would be waited for forever.
+        return done, blake3(first[:done]).hexdigest()
     free: queue.Queue[memoryview] = queue.Queue()
-    for _ in range(_QUEUED):
+    for _ in range(_QUEUED - 1):
         free.put(memoryview(bytearray(chunk_bytes)))
-    done = 0
     with side_hash(threads=threads) as hasher:
+        hasher.add(first[:done], lambda: free.put(first))
         while got := fill(done, buffer := free.get()):
             hasher.add(buffer[:got], lambda buffer=buffer: free.put(buffer))  # type: ignore[misc]
             done += got

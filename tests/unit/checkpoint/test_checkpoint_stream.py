@@ -108,3 +108,17 @@ def test_a_fault_of_the_hash_ends_the_reading_instead_of_holding_it_up_for_ever(
     with pytest.raises(MemoryError):
         hash_stream(lambda at, into: left.pop() if left else 0, chunk_bytes=1000, threads=1)
     assert not left
+
+
+@pytest.mark.parametrize("size", [0, 1, 999, 1000])
+def test_what_fits_one_chunk_is_hashed_without_a_thread(monkeypatch, size):
+    """Issue 10: with no memory for a thread, `ckpt verify` of a small checkpoint waited forever for it to begin."""
+    monkeypatch.setattr(stream, "SideHash", None)
+    data = random.Random(2).randbytes(size)
+
+    def fill(at: int, into: memoryview) -> int:
+        part = data[at : at + len(into)]
+        into[: len(part)] = part
+        return len(part)
+
+    assert hash_stream(fill, chunk_bytes=1000, threads=1) == (size, blake3(data).hexdigest())
