@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from attack_others import OTHERS
 from attack_received import RECEIVED
 from attack_surroundings import MORE
 from attack_worker import (
@@ -741,5 +742,5 @@ FAMILIES = {
     "canaries": Family(0.4, _canary),
     "disks": Family(0.4, _disk),
     "live": Family(0.1, _live),
-    **{name: Family(weight, attack) for name, (weight, attack) in {**MORE, **RECEIVED}.items()},
+    **{name: Family(weight, attack) for name, (weight, attack) in {**MORE, **RECEIVED, **OTHERS}.items()},
 }

@@ -218,14 +218,15 @@ def call(
     prepare: Callable[[], None] | None = None,
     encoding: str = "utf-8",
     limit_s: float = HANG_S,
+    instead: Callable[[], None] | None = None,
 ) -> Ended:
-    """Run a command in a forked worker: the same entry, without the start of an interpreter."""
+    """Run a command, or something else `instead`, in a forked worker: without the start of an interpreter."""
     out, err = place / ".out", place / ".err"
     sys.stdout.flush()
     sys.stderr.flush()
     pid = os.fork()
     if pid == 0:
-        _work(place, words, out, err, prepare, encoding)
+        _work(place, words, out, err, prepare, encoding, instead)
     until, more = time.monotonic() + limit_s, _MORE
     while True:
         done, status = os.waitpid(pid, os.WNOHANG)
@@ -257,7 +258,7 @@ def is_at_work(session: int) -> bool:
     return False
 
 
-def _work(place: Path, words: tuple[str, ...], out: Path, err: Path, prepare: Any, encoding: str) -> None:
+def _work(place: Path, words: tuple[str, ...], out: Path, err: Path, prepare: Any, encoding: str, instead: Any) -> None:
     code = 99
     try:
         os.setsid()
@@ -270,7 +271,11 @@ def _work(place: Path, words: tuple[str, ...], out: Path, err: Path, prepare: An
         if prepare is not None:
             prepare()
         sys.stdin, sys.stdout, sys.stderr = (_stream_of(number, encoding) for number in (0, 1, 2))
-        headway_main(list(words))
+        if instead is None:
+            headway_main(list(words))
+        else:
+            instead()
+            sys.exit(0)
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1 if end.code else 0
         with contextlib.suppress(Exception):
