@@ -125,7 +125,7 @@ def hash_stream(fill: Callable[[int, memoryview], int], *, chunk_bytes: int, thr
     first = memoryview(bytearray(chunk_bytes))
     done = fill(0, first)
     if done == 0 or fill(done, memoryview(bytearray(1))) == 0:
-        # Nothing to read ahead of. And where memory has run out, a thread that cannot begin would be waited for forever.
+        # Nothing to read ahead of; where memory has run out, a thread that cannot begin would be waited for forever.
         return done, blake3(first[:done]).hexdigest()
     free: queue.Queue[memoryview] = queue.Queue()
     for _ in range(_QUEUED - 1):
