@@ -298,7 +298,7 @@ def logs(field: Field, chance: random.Random, place: Path) -> Verdict:
         if chance.random() < 0.5:
             options = ("--unpack", "runs")
     elif way == "bomb":
-        file.write_bytes(gzip.compress(gzip.compress(b"\0" * (200 << 20), 1), 1) if chance.random() < 0.3 else _bomb())
+        file.write_bytes(gzip.compress(gzip.compress(b"\0" * (40 << 20), 1), 1) if chance.random() < 0.3 else _bomb())
     else:
         packs = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress, "cut": gzip.compress}
         packed = packs.get(way, bytes)(data)
@@ -314,7 +314,7 @@ def logs(field: Field, chance: random.Random, place: Path) -> Verdict:
         options = (*options, "--rules", "rules")
     words = ("diagnose", file.name, *options)
     ended = call(place, *words)
-    # The log's own lines are shown, and a traceback in them is no traceback of ours.
+    # The log's own lines are shown; a traceback in them is not ours.
     verdict = judge("logs", words, f"{way}: {data[:80]!r}", ended)
     if verdict.wrong.get("tracebacks") and ended.code in EXITS and b"cli/bug" not in ended.out + ended.err:
         del verdict.wrong["tracebacks"]
@@ -326,7 +326,7 @@ def logs(field: Field, chance: random.Random, place: Path) -> Verdict:
 def _bomb() -> bytes:
     made = io.BytesIO()
     with gzip.GzipFile(fileobj=made, mode="wb", compresslevel=9) as file:
-        for _ in range(300):
+        for _ in range(60):
             file.write(b"\0" * (1 << 20))
     return made.getvalue()
 
