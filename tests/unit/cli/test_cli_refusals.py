@@ -37,7 +37,7 @@ REFUSED = {
     ("runs", "--out"): ("cli/option-needs-value", "--out needs a value"),
     ("runs", "--json=3"): ("cli/option-is-flag", "--json does not take a value"),
     ("runs", "extra"): ("cli/no-command", "headway runs --help"),
-    ("config", "schema", "extra"): ("cli/extra-words", "headway config schema does not accept: extra"),
+    ("board", "extra"): ("cli/extra-words", "headway board does not accept: extra"),
     ("completion",): ("cli/missing-choice", "one of bash, zsh, fish"),
     ("completion", "tcsh"): ("cli/not-a-choice", "SHELL is tcsh"),
     ("config", "explain"): ("cli/missing", "headway config explain needs KEY"),
