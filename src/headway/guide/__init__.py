@@ -6,17 +6,7 @@ names, and a run directory behind them. What is particular to one guide is in `r
 
 from headway.checkpoint import find_resumable, read_manifest
 from headway.config import LoadedConfig, load_config
-from headway.guide.checkpoints import (
-    Held,
-    Made,
-    NamedCheckpoints,
-    Source,
-    best_of,
-    find_source,
-    held_below,
-    keep_earlier,
-    read_note,
-)
+from headway.guide.checkpoints import Held, Made, NamedCheckpoints, Source, held_below, keep_earlier
 from headway.guide.command import RUNS, Training, is_stopped, level_of, newest_run, show_best, train, with_log
 from headway.guide.flags import FULL_SIZE, Asked, read_flags, read_seconds, settings_of
 from headway.guide.follow import Listener, Step, copy_output, follow, headway
@@ -41,6 +31,7 @@ from headway.guide.size import (
     size_line,
     words_of,
 )
+from headway.guide.sources import best_of, find_source, read_note
 from headway.guide.trouble import facts_of, find_trouble, trouble_of, write_trouble
 from headway.guide.typed import launcher_of
 from headway.guide.writers import CkptWriter, FolderWriter, StepWriter, TorchWriter

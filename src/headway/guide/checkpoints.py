@@ -5,37 +5,34 @@ numbers) stays in the run directory, and `guide.json` there says which files the
 
 One rule for every guide: a new run moves the earlier run's files to `<folder>/<earlier run>/` and says so. The best
 model alone stays where it is until a run finds a better one; a run whose best is worse keeps it in a folder of its own.
+A run that begins while another one writes to the folder keeps all its other files in its own folder: epochs of two runs
+are never mixed.
 """
 
 from __future__ import annotations
 
 import contextlib
-import difflib
 import fcntl
-import json
 import os
 import queue
 import threading
 import time
-import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from headway.config import load_config
-from headway.errors import HeadwayError, UsageError
+from headway.errors import HeadwayError
 from headway.guide.log import free_names
 from headway.messages import say
 from headway.task import find_recipe
-from headway.telemetry import RunDir, is_run, is_supervised, list_runs, read_record, write_json
+from headway.telemetry import RunDir, is_supervised, list_runs, read_record, write_json
 
 NOTE = "archive/headway.json"
 """Inside a `.pt`, below the folder that torch gives its own records; it reads no archive with a file outside of it."""
 _RECORD = "guide.json"
-_SHOWN = 8
-"""Names listed when one is not found."""
-_EARLIER = "earlier"
+EARLIER = "earlier"
 """Folder of files that no run has written."""
 _FORGOTTEN_S = 3600.0
 
@@ -116,10 +113,19 @@ class NamedCheckpoints:
         self._warn = warn or write
         self._wanted: queue.SimpleQueue[tuple[Path, str, Made] | None] = queue.SimpleQueue()
         self._is_told = False
+        self._is_beside = False
         self.last: Path | None = None
         """The newest file that can be continued from by its name."""
         self._thread = threading.Thread(target=self._work)
         self._thread.start()
+
+    def begin(self, run: RunDir) -> RunDir | None:
+        """Take the folder for a run; return the run that is at work in it, whose names are then left alone."""
+        with _locked(self.folder):
+            other = _at_work(self.folder, run)
+            self._is_beside = other is not None
+            _record(run, self.folder, {})  # the next one to begin sees it before there is a file
+        return other
 
     def add(self, checkpoint: Path, name: str, made: Made) -> None:
         """Ask for a file; it is written when those before it are."""
@@ -162,7 +168,9 @@ class NamedCheckpoints:
     def _place(self, name: str, made: Made) -> Path:
         """Return where a file goes: its name in the folder, freed first where another run's file has it."""
         out = self.folder / name
-        there = _holder(out, made.run.root.parent)
+        if self._is_beside and name != self._best:
+            return self.folder / made.run.name / name
+        there = holder_of(out, made.run.root.parent)
         if not out.exists() or (there is not None and there.run.name == made.run.name):
             return out
         if name == self._best and there is not None and is_better(there, made):
@@ -231,11 +239,25 @@ def keep_earlier(folder: Path, *, out: Path, best: str | None, since: Source | N
                 _move(one.path, run, folder)
             if held:
                 lines.append(say("guide/moved", run=run.name, num=len(held), place=f"{folder / run.name}/"))
-    there = _holder(folder / best, out) if best is not None else None
+    there = holder_of(folder / best, out) if best is not None else None
     if there is not None and since is None:
         code, facts = "guide/best-kept", {"run": there.run.name, "best": measure_text(there.note)}
         lines.append(say(code, path=there.path, **facts))
     return lines
+
+
+def _at_work(folder: Path, own: RunDir) -> RunDir | None:
+    """Return another run that is supervised and writes to a folder."""
+    for run in list_runs(own.root.parent):
+        if run.name != own.name and folder_of(run) == os.path.abspath(folder) and is_supervised(run):
+            return run
+    return None
+
+
+def folder_of(run: RunDir) -> str | None:
+    """Return the folder that a run writes to, in full."""
+    where = read_record(run.root / _RECORD).get("folder")
+    return os.path.abspath(run.root / str(where)) if where else None
 
 
 @contextlib.contextmanager
@@ -261,11 +283,10 @@ def _drop_unfinished(folder: Path) -> None:
 
 def held_in(folder: Path, run: RunDir) -> list[Held]:
     """Return the files of one run that are in a folder, or below it."""
-    record = read_record(run.root / _RECORD)
-    if not record or os.path.abspath(run.root / str(record.get("folder"))) != os.path.abspath(folder):
+    if folder_of(run) != os.path.abspath(folder):
         return []
     found = []
-    for name, note in record.get("files", {}).items():
+    for name, note in read_record(run.root / _RECORD).get("files", {}).items():
         path = next((one for one in (folder / name, folder / run.name / Path(name).name) if one.exists()), None)
         if path is not None and isinstance(note, dict):
             found.append(Held(path=path, run=run, note=note))
@@ -281,56 +302,7 @@ def held_below(folder: Path, out: Path) -> list[Held]:
     return list(found.values())
 
 
-def find_source(path: Path, out: Path, write: Callable[[str], None] = lambda _: None) -> Source:
-    """Return the run and step of a guide's checkpoint, wherever it was moved, or refuse with those that are there."""
-    found = path if path.exists() else _find_moved(path, out)
-    if found is None:
-        known = _list_names(path)
-        if known:
-            raise UsageError("guide/no-checkpoint", path=path, known=known)
-        elsewhere = ", ".join(f"{folder}/" for folder in _folders(out))
-        code = "guide/no-checkpoint-folder" if elsewhere else "guide/no-checkpoint-yet"
-        raise UsageError(code, path=path, folders=elsewhere)
-    source = _source_of(found, out)
-    if found != path:
-        # A name without its folder is not a file that was moved.
-        is_moved = found.parent.name in (source.run.name, _EARLIER)
-        code = "guide/found-elsewhere" if is_moved else "guide/found-near"
-        write(say(code, path=path, place=found, run=source.run.name))
-    return source
-
-
-def _find_moved(path: Path, out: Path) -> Path | None:
-    """Return a file that a later run has moved: the newest run's, where several have written that name."""
-    held = [one.path for one in held_below(path.parent, out) if one.path.name == path.name]
-    beside = sorted(path.parent.glob(f"*/{path.name}"), reverse=True)
-    return next(iter([*held, *beside]), None)
-
-
-def _source_of(path: Path, out: Path) -> Source:
-    note = read_note(path)
-    if note is None:
-        holder = _holder(path, out)
-        if holder is None:
-            raise UsageError("guide/foreign", path=path)
-        return Source(run=holder.run, step=int(holder.note["step"]), path=path)
-    run = RunDir(out.absolute() / str(note["run"]))
-    if not is_run(run.root):
-        raise UsageError("guide/run-gone", path=path, run=run.root)
-    return Source(run=run, step=int(note["step"]), path=path)
-
-
-def read_note(path: Path) -> dict[str, Any] | None:
-    """Return what a `.pt` says of itself; none where it was not made here. Nothing is unpickled. Any: JSON."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            note = json.loads(archive.read(NOTE))
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile):
-        return None
-    return note if isinstance(note, dict) and {"run", "step"} <= note.keys() else None
-
-
-def _holder(path: Path, out: Path) -> Held | None:
+def holder_of(path: Path, out: Path) -> Held | None:
     """Return which run has written a file, where that is known."""
     if not path.exists():
         return None
@@ -338,41 +310,9 @@ def _holder(path: Path, out: Path) -> Held | None:
     return next((held for held in near if held.path == path), None)
 
 
-def _folders(out: Path) -> list[Path]:
-    """Return the folders in which runs have written files that are still there, as they are typed here."""
-    found: dict[Path, None] = {}
-    for run in list_runs(out):
-        where = read_record(run.root / _RECORD).get("folder")
-        folder = Path(os.path.relpath(run.root / str(where))) if where else None
-        if folder is not None and held_in(folder, run):
-            found[folder] = None
-    return list(found)
-
-
-def _list_names(path: Path) -> str:
-    """Return the names in a file's folder: all of a few, of many those most like the one that was asked for."""
-    names = sorted((one.name for one in path.parent.glob("[!.]*") if one.suffix != ".json"), key=_by_number)
-    if len(names) <= _SHOWN:
-        return ", ".join(names)
-    near = sorted(names, key=lambda name: _distance(name, path.name))[:_SHOWN]
-    return ", ".join(sorted(near, key=_by_number)) + f" … ({len(names)})"
-
-
-def _distance(name: str, asked: str) -> tuple[bool, int, float]:
-    """Return how far a name is from the one asked for: another kind of name, then the number, then the spelling."""
-    (kind, number), (wanted, near) = _by_number(Path(name).stem), _by_number(Path(asked).stem)
-    alike = difflib.SequenceMatcher(None, name, asked).ratio()
-    return kind != wanted, abs(number - near), -alike
-
-
-def _by_number(name: str) -> tuple[str, int]:
-    digits = "".join(letter for letter in name if letter.isdigit())
-    return name.rstrip("0123456789."), int(digits or 0)
-
-
 def _move(path: Path, run: RunDir | None, folder: Path) -> Path:
     """Move a file, and its note beside it, into the folder of its run; one of no known run into `earlier`."""
-    place = folder / (run.name if run is not None else _EARLIER)
+    place = folder / (run.name if run is not None else EARLIER)
     place.mkdir(parents=True, exist_ok=True)
     target = next(name for name in free_names(place / path.name) if not name.exists())
     path.rename(target)
@@ -410,21 +350,3 @@ def _record(run: RunDir, folder: Path, files: Mapping[str, Mapping[str, Any] | N
     kept = {**known.get("files", {}), **files}
     where = os.path.relpath(folder.absolute(), run.root.absolute())
     write_json(path, {"schema": "guide/1", "folder": where, "files": {n: f for n, f in kept.items() if f}})
-
-
-def best_of(held: Sequence[Held]) -> Held | None:
-    """Return the best of some files by the measure that decides in the newest; the newest step where none has one."""
-    if not held:
-        return None
-    measured = [one for one in held if _value(one) is not None]
-    if not measured:
-        return max(held, key=lambda one: int(one.note["step"]))
-    name = measured[0].note.get("decides")
-    same = [one for one in measured if one.note.get("decides") == name]
-    sign = 1 if same[0].note.get("sense") == "max" else -1
-    return max(same, key=lambda one: (sign * (_value(one) or 0.0), int(one.note["step"])))
-
-
-def _value(held: Held) -> float | None:
-    value = held.note.get("measures", {}).get(held.note.get("decides"))
-    return float(value) if isinstance(value, int | float) else None

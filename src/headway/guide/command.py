@@ -9,11 +9,12 @@ from pathlib import Path
 
 from headway.config import load_config
 from headway.errors import HeadwayError, UsageError
-from headway.guide.checkpoints import NamedCheckpoints, Source, Writer, find_source, keep_earlier
+from headway.guide.checkpoints import NamedCheckpoints, Source, Writer, keep_earlier
 from headway.guide.follow import copy_output, finishing, follow, headway
 from headway.guide.lines import Story, Voice
 from headway.guide.log import GuideLog, Level
 from headway.guide.size import Choice, changed_words
+from headway.guide.sources import find_source
 from headway.guide.trouble import Advice, facts_of, find_trouble, trouble_of, write_trouble
 from headway.messages import say
 from headway.task import find_recipe
@@ -65,8 +66,7 @@ def train(log: GuideLog, training: Training) -> tuple[int, RunDir | None]:
         tell=voice.saved,
     )
     # Once there is a run, and not before: a command that is refused changes nothing.
-    clear = partial(_clear, log, training, source) if training.continued is None else lambda: None
-    story = Story(voice, files, log.write, clear)
+    story = Story(voice, files, log.write, partial(_clear, log, training, source, files))
     code = 1
     with finishing(lambda: log.write(say("guide/finishing", folder=f"{training.folder}/"), "WARN")):
         try:
@@ -82,11 +82,16 @@ def train(log: GuideLog, training: Training) -> tuple[int, RunDir | None]:
     return code, run
 
 
-def _clear(log: GuideLog, training: Training, source: Source | None) -> None:
+def _clear(log: GuideLog, training: Training, source: Source | None, files: NamedCheckpoints, run: RunDir) -> None:
     """Move the files of earlier runs out of the way; each later file looks for its own place in any case."""
     try:
-        for line in keep_earlier(training.folder, out=training.out, best=training.voice.best, since=source):
-            log.write(line)
+        other = files.begin(run)
+        if other is not None:
+            place = f"{training.folder / run.name}/"
+            log.write(say("guide/beside", run=other.name, folder=f"{training.folder}/", place=place), "WARN")
+        elif training.continued is None:
+            for line in keep_earlier(training.folder, out=training.out, best=training.voice.best, since=source):
+                log.write(line)
     except OSError as error:
         log.write(say("guide/not-moved", why=str(error)), "WARN")
 

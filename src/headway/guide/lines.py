@@ -107,7 +107,7 @@ class Story:
         voice: Voice,
         files: NamedCheckpoints,
         write: Callable[[str], None],
-        clear: Callable[[], None] = lambda: None,
+        clear: Callable[[RunDir], None] = lambda _: None,
     ) -> None:
         """Take what speaks, what writes files and lines, and what makes room for the files of a run that begins."""
         self._voice, self._files, self._write, self._clear = voice, files, write, clear
@@ -132,7 +132,7 @@ class Story:
 
     def _begin(self, run: RunDir) -> None:
         self._run = run
-        self._clear()
+        self._clear(run)
 
     def _step(self, at: Step) -> str | None:
         # Steps and events are followed by two threads; the plan is on its way when there is a step.

@@ -158,6 +158,10 @@ TEXTS: dict[str, Text] = {
         en="{num} checkpoints of the earlier run {run} are now in {place}",
         zh="上一次训练 {run} 的 {num} 个检查点已移到 {place}",
     ),
+    "guide/beside": Text(
+        en="run {run} is at work and writes its checkpoints to {folder}; those of this run go to {place}",
+        zh="训练 {run} 正在进行，其检查点写在 {folder}；本次训练的检查点写在 {place}",
+    ),
     "guide/moved-one": Text(en="{path} of an earlier run is now {place}", zh="以前训练的 {path} 已移到 {place}"),
     "guide/best-kept": Text(
         en="{path} remains the best model of run {run} ({best}) until this run finds a better one",

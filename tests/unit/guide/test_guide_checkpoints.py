@@ -123,6 +123,33 @@ def test_a_resumed_run_keeps_the_files_it_comes_from(project):
     assert (project / "checkpoints" / first.name / "checkpoint_epoch_20.pth").exists()
 
 
+def test_a_run_beside_one_at_work_mixes_no_epochs_with_it(project, monkeypatch):
+    first, second = (make_run(project, f"2026010{day}-000000_a_0000") for day in (1, 2))
+    shelves = [
+        NamedCheckpoints(project / "checkpoints", writer=PlainWriter(), write=lambda _: None, best="best_model.pth")
+        for _ in range(2)
+    ]
+    monkeypatch.setattr("headway.guide.checkpoints.is_supervised", lambda _: True)
+    for run, shelf, other in zip((first, second), shelves, (None, first), strict=True):
+        found = shelf.begin(run)
+        assert (found and found.name) == (other and other.name)
+    for turn in (10, 20):
+        for run, shelf in zip((first, second), shelves, strict=True):
+            checkpoint = run.root / "checkpoints" / f"{run.name}-{turn}"
+            checkpoint.mkdir(parents=True)
+            shelf.add(checkpoint, f"checkpoint_epoch_{turn}.pth", Made(run=run, step=turn, epoch=turn))
+            shelf.add(checkpoint, "current.pth", Made(run=run, step=turn, epoch=turn))
+    for shelf in shelves:
+        shelf.close()
+    folder = project / "checkpoints"
+    files = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*.pth")}
+    names = {"checkpoint_epoch_10.pth": 10, "checkpoint_epoch_20.pth": 20, "current.pth": 20}
+    plain = {name: f"{first.name}-{turn}" for name, turn in names.items()}
+    assert files == plain | {f"{second.name}/{name}": f"{second.name}-{turn}" for name, turn in names.items()}
+    assert find_source(folder / second.name / "checkpoint_epoch_10.pth", project / "runs").run.name == second.name
+    assert find_source(folder / "checkpoint_epoch_10.pth", project / "runs").run.name == first.name
+
+
 def test_a_file_that_is_not_ours_is_moved_and_not_lost(project):
     (project / "checkpoints").mkdir()
     (project / "checkpoints" / "best_model.pth").write_text("mine")
@@ -172,6 +199,15 @@ def test_a_checkpoint_that_is_nowhere_is_refused_with_a_short_list(project):
         with pytest.raises(UsageError) as refused:
             find_source(project / "checkpoints" / asked, project / "runs")
         assert wanted in refused.value.text(), asked
+
+
+def test_the_list_of_checkpoints_has_no_folders_of_runs(project):
+    for day in (1, 2):
+        write(project, make_run(project, f"2026010{day}-000000_a_0000"), {"checkpoint_epoch_5.pth": (day, day / 10)})
+    assert (project / "checkpoints" / "20260101-000000_a_0000").is_dir()
+    with pytest.raises(UsageError) as refused:
+        find_source(Path("checkpoints/checkpoint_epoch_5.pt"), Path("runs"))
+    assert refused.value.facts["known"] == "checkpoint_epoch_5.pth"
 
 
 def test_a_name_in_a_folder_that_is_misspelt_is_refused_with_the_right_folder(project):
