@@ -7,7 +7,7 @@ names, and a run directory behind them. What is particular to one guide is in `r
 from headway.checkpoint import find_resumable, read_manifest
 from headway.config import LoadedConfig, load_config
 from headway.guide.checkpoints import Held, Made, NamedCheckpoints, Source, held_below, keep_earlier
-from headway.guide.command import RUNS, Training, is_stopped, level_of, newest_run, show_best, train, with_log
+from headway.guide.command import RUNS, Resumed, Training, is_stopped, level_of, newest_run, show_best, train, with_log
 from headway.guide.flags import FULL_SIZE, Asked, read_flags, read_seconds, settings_of
 from headway.guide.follow import Listener, Step, copy_output, follow, headway
 from headway.guide.help import run_command
@@ -51,6 +51,7 @@ __all__ = [
     "LoadedConfig",
     "Made",
     "NamedCheckpoints",
+    "Resumed",
     "RunDir",
     "Shape",
     "Sized",

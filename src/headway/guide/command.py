@@ -116,11 +116,29 @@ def show_best(log: GuideLog, run: RunDir, *words: str) -> None:
 
 
 def newest_run(out: Path, name: str = "latest") -> RunDir:
-    """Return the newest run, or one by its name."""
-    runs = [run for run in list_runs(out) if name in ("latest", "true", run.name)]
+    """Return the newest run, or one by its name or the path of its directory."""
+    runs = [run for run in list_runs(out) if name in ("latest", "true") or run.name == Path(name).name]
     if not runs:
         raise UsageError("guide/no-run", name=name, out=out)
     return runs[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumed:
+    """Where a command continues; neither: it begins."""
+
+    resume: Path | None = None
+    continued: RunDir | None = None
+
+    @classmethod
+    def of(cls, asked: str | None, out: Path) -> Resumed:
+        """Read the value of `--resume` of a guide without a name of its own for it: a run, or one of its files."""
+        if asked is None:
+            return cls()
+        is_run = asked in ("latest", "true", *(run.name for run in list_runs(out))) or (out / Path(asked).name).is_dir()
+        if not is_run and ("/" in asked or Path(asked).suffix):
+            return cls(resume=Path(asked))
+        return cls(continued=newest_run(out, asked))
 
 
 def is_stopped(code: int) -> bool:

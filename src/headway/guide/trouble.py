@@ -22,6 +22,7 @@ _TOPICS: Sequence[tuple[str, str]] = (
     ("port", r"port-in-use|EADDRINUSE|Address already in use|connection-lost"),
     ("disk", r"disk-full|No space left"),
     ("config", r"\b(?:config|plan)/|guide/no-config"),
+    ("done", r"resume-done"),
 )
 """Topics of the guides' tables of troubles, and by what they are known; the first that is found decides."""
 Advice = Mapping[str, str]
@@ -34,6 +35,7 @@ _ADVICE: Advice = {
     "port": "guide/advice-port",
     "disk": "guide/advice-disk",
     "config": "guide/advice-config",
+    "done": "guide/advice-done",
 }
 _CODE = re.compile(r"\[([a-z]+/[a-z0-9-]+)\]\s*$")
 _LEVEL = re.compile(r"^\[\w+\] \d{4}-\d\d-\d\d \d\d:\d\d:\d\d ")

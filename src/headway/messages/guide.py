@@ -271,6 +271,12 @@ TEXTS: dict[str, Text] = {
         en="change the setting as the message says, in the config file or with key=value on the command line",
         zh="按提示修改该设置：可改配置文件，也可在命令行写 key=value",
     ),
+    "guide/advice-done": Text(
+        en="to train longer, raise the epochs or steps in the config file or on the command line, then repeat the "
+        "command\n"
+        "for a new run, leave out what continues the old one",
+        zh="要训练更久，先增加配置文件或命令行中的轮数或步数，再重复该命令\n要开始新的训练，去掉命令中指定继续的部分",
+    ),
     "guide/check-devices": Text(en="checking the GPUs", zh="检查 GPU 状态"),
     "guide/check-no-gpu": Text(
         en="no GPU on this machine (the guide needs {want}): using {want} CPU ranks instead",

@@ -16,6 +16,7 @@ from headway.errors import UsageError
 from headway.guide import (
     Made,
     NamedCheckpoints,
+    Resumed,
     StepWriter,
     best_of,
     find_source,
@@ -177,6 +178,22 @@ def test_the_best_of_two_runs_with_files_of_one_name_is_the_better_runs_own_file
     best.path.unlink()
     left = held_below(project / "checkpoints", project / "runs")
     assert [(held.run.name, held.path.read_text()) for held in left] == [("20260102-000000_a_0000", "step-12")]
+
+
+def test_resume_takes_a_run_by_name_or_path_and_a_file_of_one(project):
+    name = "20260101-000000_a_0000"
+    run = make_run(project, name)
+    (run.root / "job.json").write_text("{}")
+    write(project, run, {"best_model.pth": (3, 0.5)})
+    runs = Path("runs")
+    for asked in ("latest", name, f"runs/{name}", f"./runs/{name}/", str(run.root)):
+        assert Resumed.of(asked, runs).continued.name == name, asked
+    for asked in ("checkpoints/best_model.pth", "checkpoints/gone.pth", "best_model.pth"):
+        assert Resumed.of(asked, runs) == Resumed(resume=Path(asked)), asked
+    assert Resumed.of(None, runs) == Resumed()
+    with pytest.raises(UsageError) as refused:
+        Resumed.of("20260101", runs)
+    assert refused.value.code == "guide/no-run"
 
 
 def test_before_the_first_training_there_is_no_list_to_choose_from(project):

@@ -55,6 +55,7 @@ def test_out_of_memory_gets_the_guides_three_pieces_of_advice_with_the_current_n
         (TFNET_ADVICE, "ModuleNotFoundError: No module named 'mindspore'", "enter_mindspore.sh"),
         ({}, "error: there are no posters in x [layoutmaster/no-posters]", "data folder"),
         ({}, "OSError: [Errno 98] Address already in use", "free port"),
+        ({}, "error: run a is finished: 48 of 48 steps [cli/resume-done]", "raise the epochs or steps"),
     ],
 )
 def test_each_row_of_the_guides_tables_of_troubles_is_known_by_what_is_printed(tmp_path, own, line, wanted):

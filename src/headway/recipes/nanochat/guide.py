@@ -57,6 +57,7 @@ def train(log: guide.GuideLog, asked: guide.Asked, config: Path) -> int:
     if code:
         return code
     choice = choose(asked, config, is_full=is_full)
+    resumed = guide.Resumed.of(asked.flags.get("resume"), guide.RUNS)
     training = guide.Training(
         choice=choice,
         voice=voice(choice),
@@ -65,7 +66,8 @@ def train(log: guide.GuideLog, asked: guide.Asked, config: Path) -> int:
         folder=Path("base_checkpoints") / f"d{choice.config.task.depth}",
         proceed=f"./train_dual_gpu.sh {config} --resume=latest",
         typed=asked.words,
-        continued=guide.newest_run(guide.RUNS, asked.flags["resume"]) if "resume" in asked.flags else None,
+        resume=resumed.resume,
+        continued=resumed.continued,
     )
     code, run = guide.train(log, training)
     best = guide.run_state(run).best if run is not None else None

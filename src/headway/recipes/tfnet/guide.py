@@ -130,6 +130,7 @@ def train(log: guide.GuideLog, asked: guide.Asked, choice: guide.Choice) -> int:
     began = time.monotonic()
     log.write(say("tfnet/guide-start", config=choice.source, log=log.path))
     out = Path(choice.config.out)
+    resumed = guide.Resumed.of(asked.flags.get("resume"), out)
     training = guide.Training(
         choice=choice,
         voice=voice(),
@@ -139,7 +140,8 @@ def train(log: guide.GuideLog, asked: guide.Asked, choice: guide.Choice) -> int:
         out=out,
         proceed=f"python train_tfnet_gpu.py --config {choice.source} --resume latest",
         typed=asked.words,
-        continued=guide.newest_run(out, asked.flags["resume"]) if "resume" in asked.flags else None,
+        resume=resumed.resume,
+        continued=resumed.continued,
     )
     code, run = guide.train(log, training)
     if run is not None:

@@ -202,16 +202,16 @@ TEXTS: dict[str, Text] = {
         zh="用法：python quick_start_gpu.py [--config 文件]\n先检查本机，再训练",
     ),
     "tfnet/help-start-training-gpu": Text(
-        en="usage: ./start_training_gpu.sh [--config FILE] [--resume latest]\n"
+        en="usage: ./start_training_gpu.sh [--config FILE] [--resume latest|RUN|FILE]\n"
         "Trains with configs/gpu_config.json; log in logs_gpu/, "
         "checkpoints in checkpoints_gpu/, the rest in output_gpu/",
-        zh="用法：./start_training_gpu.sh [--config 文件] [--resume latest]\n"
+        zh="用法：./start_training_gpu.sh [--config 文件] [--resume latest|RUN|FILE]\n"
         "用 configs/gpu_config.json 训练；日志在 logs_gpu/，检查点在 checkpoints_gpu/，其余在 output_gpu/",
     ),
     "tfnet/help-train-tfnet-gpu": Text(
-        en="usage: python train_tfnet_gpu.py --config configs/gpu_config.json [--resume latest]\n"
+        en="usage: python train_tfnet_gpu.py --config configs/gpu_config.json [--resume latest|RUN|FILE]\n"
         "Trains; log in logs_gpu/, checkpoints in checkpoints_gpu/, the rest in output_gpu/",
-        zh="用法：python train_tfnet_gpu.py --config configs/gpu_config.json [--resume latest]\n"
+        zh="用法：python train_tfnet_gpu.py --config configs/gpu_config.json [--resume latest|RUN|FILE]\n"
         "启动训练；日志在 logs_gpu/，检查点在 checkpoints_gpu/，其余在 output_gpu/",
     ),
 }
