@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from headway.guide import GuideLog, with_log
+from headway.guide import GuideLog, copy_output, with_log
 from headway.guide import log as module
 
 
@@ -63,3 +63,11 @@ def test_ctrl_c_before_the_run_stands_in_the_log(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         with_log({}, GuideLog(tmp_path / "log", is_levelled=True), stop)
     assert (tmp_path / "log").read_text().startswith("[WARN]")
+
+
+def test_what_a_command_behind_a_guides_prints_is_read_whatever_the_terminal_shows(monkeypatch):
+    """On a terminal in GBK the log of a run was full of replacement characters."""
+    monkeypatch.setenv("PYTHONIOENCODING", "gbk")
+    said = []
+    code = copy_output([sys.executable, "-c", "print('训练 ✅'); raise SystemExit(3)"], said.append)
+    assert (code, said) == (3, ["训练 ✅"])

@@ -171,10 +171,10 @@ TEXTS: dict[str, Text] = {
         zh="改用旧的 store 服务：export USE_LIBUV=0\n并且：export TORCHELASTIC_USE_AGENT_STORE=0",
     ),
     "nanochat/help-train-dual-gpu": Text(
-        en="usage: ./train_dual_gpu.sh [CONFIG] [--resume=latest] [--key=value …]\n"
+        en="usage: ./train_dual_gpu.sh [CONFIG] [--resume=latest|RUN|FILE] [--key=value …]\n"
         "Checks GPUs, port and config, then trains on two devices; log in logs/, weights in base_checkpoints/\n"
         "  CONFIG         configs/dual_gpu/conservative.py, balanced.py (default) or aggressive.py",
-        zh="用法：./train_dual_gpu.sh [配置文件] [--resume=latest] [--key=value …]\n"
+        zh="用法：./train_dual_gpu.sh [配置文件] [--resume=latest|RUN|FILE] [--key=value …]\n"
         "先检查 GPU、端口和配置，再用两个设备训练；日志在 logs/，权重在 base_checkpoints/\n"
         "  配置文件       configs/dual_gpu/conservative.py、balanced.py（默认）或 aggressive.py",
     ),
