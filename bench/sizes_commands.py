@@ -15,9 +15,9 @@ from typing import Any
 from blake3 import blake3
 
 from headway.checkpoint import Manifest, list_checkpoints, read_manifest, verify_checkpoint
-from headway.checkpoint.layout import Header
-from headway.checkpoint.reading import open_folder, open_inside, read_at, read_header
 from headway.telemetry import RunDir, read_events
+from headway.weights.layout import Header
+from headway.weights.reading import open_folder, open_inside, read_at, read_header
 
 SIZED = str(Path(__file__).parent / "sized")
 _CHUNK = 16 << 20

@@ -14,10 +14,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from headway.checkpoint.commit import SaveFields
-from headway.checkpoint.layout import lay_out
 from headway.checkpoint.shard import Box, Shard
 from headway.checkpoint.writer import Save, Writer
 from headway.telemetry import MetricsWriter, RunDir
+from headway.weights.layout import lay_out
 from sizes_commands import SIZED, headway
 
 Case = tuple[str, str, str]

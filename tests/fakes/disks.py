@@ -15,9 +15,9 @@ from typing import Any
 
 from headway.checkpoint.commit import SaveFields
 from headway.checkpoint.disk import RealDisk, Space
-from headway.checkpoint.layout import lay_out
 from headway.checkpoint.shard import Box, Shard, box_key
 from headway.checkpoint.writer import Save, Writer
+from headway.weights.layout import lay_out
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ from headway.checkpoint.search import (
     refuse_lost,
 )
 from headway.checkpoint.verify import read_manifest, verify_checkpoint
-from headway.checkpoint.weights import Weights, open_weights, read_weights
 
 __all__ = [
     "CheckpointInfo",
@@ -30,7 +29,6 @@ __all__ = [
     "Found",
     "Manifest",
     "Patience",
-    "Weights",
     "best_there",
     "copy_checkpoint",
     "export_ckpt",
@@ -42,13 +40,11 @@ __all__ = [
     "find_resumable",
     "list_checkpoints",
     "mark_for",
-    "open_weights",
     "plan_export",
     "plan_prune",
     "prune",
     "read_latest",
     "read_manifest",
-    "read_weights",
     "refuse_lost",
     "sweep",
     "verify_checkpoint",

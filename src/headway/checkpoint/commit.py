@@ -22,11 +22,11 @@ from headway.checkpoint.names import (
     parse_temp,
     part_name,
 )
-from headway.checkpoint.reading import open_folder, read_small
 from headway.checkpoint.shard import Part, read_part
-from headway.checkpoint.strict import parse_json, shown
 from headway.checkpoint.verify import hash_line, verify_bytes, verify_checkpoint
 from headway.errors import CheckpointError
+from headway.weights.reading import open_folder, read_small
+from headway.weights.strict import parse_json, shown
 
 _FIRST_POLL_S: Final = 0.002
 _LAST_POLL_S: Final = 0.05

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from headway.checkpoint.stream import DirectWriter, side_hash
+from headway.weights.stream import DirectWriter, side_hash
 
 CHUNK_BYTES: Final = 16 << 20
 """Bytes hashed and written at a time: small enough that other threads of a rank get their turn."""

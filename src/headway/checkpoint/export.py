@@ -22,12 +22,12 @@ from typing import Final, Literal
 
 from headway.ask import ask
 from headway.checkpoint.disk import RealDisk, write_file
-from headway.checkpoint.layout import ITEM_BYTES, Header, Span, encode_header, lay_out
 from headway.checkpoint.manifest import Manifest, PieceEntry, TensorEntry
-from headway.checkpoint.reading import open_folder, open_inside, read_at, read_header
-from headway.checkpoint.strict import finite_json
 from headway.checkpoint.verify import read_manifest, verify_checkpoint
 from headway.errors import CheckpointError
+from headway.weights.layout import ITEM_BYTES, Header, Span, encode_header, lay_out
+from headway.weights.reading import open_folder, open_inside, read_at, read_header
+from headway.weights.strict import finite_json
 
 Select = Literal["model", "ema"]
 Form = Literal["safetensors", "pt", "folder", "ckpt"]

@@ -14,9 +14,9 @@ from typing import Final
 
 from headway.checkpoint.disk import RealDisk, write_file
 from headway.checkpoint.export import Export, Select, export_safetensors, plan_export, refuse_existing
-from headway.checkpoint.layout import Span
-from headway.checkpoint.reading import open_folder, open_inside, read_at, read_header
 from headway.errors import CheckpointError
+from headway.weights.layout import Span
+from headway.weights.reading import open_folder, open_inside, read_at, read_header
 
 _TYPES: Final[Mapping[str, str]] = {
     "F64": "Float64", "F32": "Float32", "F16": "Float16", "BF16": "BFloat16",

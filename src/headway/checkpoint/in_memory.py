@@ -25,13 +25,13 @@ import numpy as np
 from blake3 import blake3
 
 from headway.checkpoint.disk import FileEntry
-from headway.checkpoint.layout import Span, encode_header, header_bytes, parse_header
 from headway.checkpoint.manifest import PieceEntry, TensorEntry, encode_tensors, parse_tensors
 from headway.checkpoint.memory_file import REGION_BYTES
 from headway.checkpoint.names import shard_name
 from headway.checkpoint.shard import Box, Part, Shard
-from headway.checkpoint.strict import Reader, parse_json
 from headway.errors import CheckpointError
+from headway.weights.layout import Span, encode_header, header_bytes, parse_header
+from headway.weights.strict import Reader, parse_json
 
 _PAGE: Final = 4096
 _META_BYTES: Final = 1 << 20

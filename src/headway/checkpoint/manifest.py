@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from headway.checkpoint.disk import FileEntry
-from headway.checkpoint.layout import ITEM_BYTES
 from headway.checkpoint.names import parse_shard
-from headway.checkpoint.strict import Reader, finite_json, parse_json
 from headway.errors import CheckpointError
+from headway.weights.layout import ITEM_BYTES
+from headway.weights.strict import Reader, finite_json, parse_json
 
 SCHEMA: Final = "checkpoint/1"
 MANIFEST_CAP: Final = 64 << 20

@@ -13,11 +13,11 @@ from typing import Final, Protocol
 import torch
 from torch import Tensor
 
-from headway.checkpoint.layout import ITEM_BYTES, Header
 from headway.checkpoint.manifest import Manifest, PieceEntry, TensorEntry, overlap
-from headway.checkpoint.reading import fill_from, open_folder, open_inside, read_header
 from headway.checkpoint.torch_types import DTYPES
 from headway.errors import CheckpointError
+from headway.weights.layout import ITEM_BYTES, Header
+from headway.weights.reading import fill_from, open_folder, open_inside, read_header
 
 _SLAB_BYTES: Final = 64 << 20
 """Most bytes held on the host between the file and a tensor; a row larger than this is held whole."""

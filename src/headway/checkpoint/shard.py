@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from headway.checkpoint.disk import Disk, FileEntry, write_file
-from headway.checkpoint.layout import Span, encode_header
 from headway.checkpoint.manifest import (
     MANIFEST_CAP,
     PieceEntry,
@@ -18,8 +17,9 @@ from headway.checkpoint.manifest import (
     parse_tensors,
 )
 from headway.checkpoint.names import part_name, shard_name
-from headway.checkpoint.reading import open_folder, read_small
-from headway.checkpoint.strict import Reader, parse_json
+from headway.weights.layout import Span, encode_header
+from headway.weights.reading import open_folder, read_small
+from headway.weights.strict import Reader, parse_json
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,12 @@ from torch import Tensor
 from headway.checkpoint.buffer import HostBuffer
 from headway.checkpoint.commit import SaveFields
 from headway.checkpoint.disk import Disk
-from headway.checkpoint.layout import Span, lay_out
 from headway.checkpoint.restore import Piece, restore
 from headway.checkpoint.shard import Box, Shard, box_key
 from headway.checkpoint.torch_types import DTYPES
 from headway.checkpoint.writer import Report, Retention, Save, Writer
 from headway.errors import CheckpointError
+from headway.weights.layout import Span, lay_out
 
 __all__ = [
     "Piece",

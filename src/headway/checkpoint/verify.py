@@ -10,12 +10,12 @@ from typing import Final
 
 from blake3 import blake3
 
-from headway.checkpoint.layout import Header
 from headway.checkpoint.manifest import MANIFEST_CAP, Manifest, PieceEntry, TensorEntry, parse_manifest
 from headway.checkpoint.names import MANIFEST, MANIFEST_HASH, parse_final, parse_shard
-from headway.checkpoint.reading import hash_file, open_folder, open_inside, read_header, read_small
-from headway.checkpoint.strict import shown
 from headway.errors import CheckpointError
+from headway.weights.layout import Header
+from headway.weights.reading import hash_file, open_folder, open_inside, read_header, read_small
+from headway.weights.strict import shown
 
 ALL_THREADS: Final = blake3.AUTO
 _HASH_LINE_BYTES: Final = 65

@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from headway.checkpoint import Weights, read_weights
 from headway.cli.bilingual import command, echo_json, option
 from headway.cli.consent import ask_trust
 from headway.cli.options import WORDS
@@ -24,6 +23,7 @@ from headway.telemetry import EventLog, RunDir
 from headway.ui.console_safe import make_console
 from headway.ui.terminal.deciding import DecisionScreen
 from headway.units import size
+from headway.weights import Weights, read_weights
 
 
 @command(

@@ -21,7 +21,6 @@ import torch
 from headway.checkpoint import find_likely
 from headway.checkpoint.commit import SaveFields, merge_parts
 from headway.checkpoint.in_memory import SLOTS, Held, Region, Search, find_held, total_bytes
-from headway.checkpoint.strict import finite_json
 from headway.checkpoint.torch_state import copy_all, end_of, is_written, outline, pin, place_pieces, restore
 from headway.engine.policy import is_multiple
 from headway.engine.progress import read_progress
@@ -30,6 +29,7 @@ from headway.engine.snapshot import fixed_facts, kept_pieces, rng_pieces, standi
 from headway.errors import CheckpointError
 from headway.machine import free_address_bytes, free_memory_bytes
 from headway.units import size
+from headway.weights.strict import finite_json
 
 SHARE: Final = 0.05
 """Of the training time: what the copies may cost where the user has not said how often he wants them."""

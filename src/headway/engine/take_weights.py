@@ -18,7 +18,6 @@ from typing import IO, Any
 import torch
 from torch import Tensor
 
-from headway.checkpoint import Weights, open_weights, read_weights
 from headway.checkpoint.torch_types import DTYPES
 from headway.engine.rank import prepare
 from headway.engine.rank_state import Run
@@ -28,6 +27,7 @@ from headway.engine.snapshot import find_aliases, save, wait_for_save
 from headway.errors import CheckpointError
 from headway.planner import Plan
 from headway.telemetry import RunDir, read_json
+from headway.weights import Weights, open_weights, read_weights
 
 _TYPES = {name: dtype for dtype, name in DTYPES.items()}
 

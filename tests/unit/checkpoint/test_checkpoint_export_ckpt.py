@@ -3,8 +3,8 @@
 import pytest
 
 from headway.checkpoint.export_ckpt import _head, _varint, mindspore_name
-from headway.checkpoint.layout import Span
 from headway.errors import CheckpointError
+from headway.weights.layout import Span
 
 
 def _fields(data):

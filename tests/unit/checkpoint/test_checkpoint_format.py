@@ -13,10 +13,10 @@ from safetensors import safe_open
 
 from fakes.disks import make_checkpoint, make_shard
 from headway.checkpoint import read_manifest, verify_checkpoint
-from headway.checkpoint.layout import ITEM_BYTES, encode_header, lay_out, num_bytes, parse_header
 from headway.checkpoint.manifest import encode_manifest, parse_manifest
 from headway.checkpoint.names import FinalName, TempName, parse_final, parse_shard, parse_temp
 from headway.errors import CheckpointError
+from headway.weights.layout import ITEM_BYTES, encode_header, lay_out, num_bytes, parse_header
 
 _SHAPES = st.lists(st.integers(0, 5), max_size=3).map(tuple)
 

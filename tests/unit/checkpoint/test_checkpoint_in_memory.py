@@ -8,11 +8,11 @@ import random
 import pytest
 
 from headway.checkpoint.in_memory import Region, find_held
-from headway.checkpoint.layout import lay_out
 from headway.checkpoint.manifest import PieceEntry
 from headway.checkpoint.memory_file import REGION_BYTES, make_file
 from headway.checkpoint.names import shard_name
 from headway.checkpoint.shard import Box
+from headway.weights.layout import lay_out
 
 SIZE = 5000
 

@@ -13,7 +13,7 @@ from blake3 import blake3
 from headway.checkpoint import stream
 from headway.checkpoint.buffer import HostBuffer
 from headway.checkpoint.disk import RealDisk, write_file
-from headway.checkpoint.stream import DIRECT_ALIGN, DirectWriter, hash_stream
+from headway.weights.stream import DIRECT_ALIGN, DirectWriter, hash_stream
 
 
 class _Disk(RealDisk):

@@ -5,10 +5,11 @@ import torch
 from safetensors.torch import save_file
 
 from fakes.engine_run import make_run
-from headway.checkpoint import export_folder, list_checkpoints, read_weights
+from headway.checkpoint import export_folder, list_checkpoints
 from headway.engine.snapshot import save, wait_for_save
 from headway.engine.take_weights import fill
 from headway.errors import CheckpointError
+from headway.weights import read_weights
 
 WORDS = ("task.norm=true", "task.tied=true", "task.depth=3")
 

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from headway.checkpoint import Manifest
 from headway.checkpoint.buffer import HostBuffer
 from headway.checkpoint.commit import SaveFields
-from headway.checkpoint.layout import Header, lay_out
-from headway.checkpoint.reading import open_folder, open_inside, read_at, read_header
 from headway.checkpoint.shard import Box, Shard
 from headway.checkpoint.writer import Report, Retention, Save, Writer
 from headway.errors import CheckpointError
+from headway.weights.layout import Header, lay_out
+from headway.weights.reading import open_folder, open_inside, read_at, read_header
 
 Array = NDArray[Any]
 _TYPES: Final = {"F32": np.float32, "F64": np.float64, "F16": np.float16, "I64": np.int64, "I32": np.int32}

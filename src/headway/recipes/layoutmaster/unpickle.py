@@ -9,7 +9,7 @@ standard output. Three walls, each enough alone against the ordinary attack:
 3. A filter in the kernel (seccomp) that refuses to open files, make sockets, start programs or signal others. Where the
    kernel has none, the process refuses to begin.
 
-Standard library, numpy and safetensors only, and one file of Headway that is run by its path: `checkpoint/sealed.py`,
+Standard library, numpy and safetensors only, and one file of Headway that is run by its path: `weights/sealed.py`,
 which builds the second and the third wall.
 """
 
@@ -29,7 +29,7 @@ from typing import Any, NoReturn
 import numpy as np
 from safetensors.numpy import save
 
-_WALLS = runpy.run_path(str(Path(__file__).parents[2] / "checkpoint" / "sealed.py"))
+_WALLS = runpy.run_path(str(Path(__file__).parents[2] / "weights" / "sealed.py"))
 limit, seal = _WALLS["limit"], _WALLS["seal"]
 _MOST_BYTES = 256 << 20
 _LEGACY_MAGIC = 0x1950A86A20F9469CFC6C

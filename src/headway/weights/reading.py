@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from headway.checkpoint.layout import Header, header_bytes, parse_header
-from headway.checkpoint.stream import hash_stream
-from headway.checkpoint.strict import shown
 from headway.errors import CheckpointError
+from headway.weights.layout import Header, header_bytes, parse_header
+from headway.weights.stream import hash_stream
+from headway.weights.strict import shown
 
 _READ_BYTES: Final = 8 << 20
 

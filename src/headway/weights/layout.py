@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from headway.checkpoint.strict import Reader, parse_json
 from headway.errors import CheckpointError
+from headway.weights.strict import Reader, parse_json
 
 ITEM_BYTES: Final[Mapping[str, int]] = {
     "F64": 8, "I64": 8, "U64": 8, "C64": 8,
