@@ -9,6 +9,7 @@ from headway.checkpoint.commit import mark_for
 from headway.checkpoint.copy import copy_checkpoint
 from headway.checkpoint.export import Export, export_folder, export_pt, export_safetensors, plan_export
 from headway.checkpoint.export_ckpt import export_ckpt
+from headway.checkpoint.export_upstream import export_upstream
 from headway.checkpoint.manifest import Manifest
 from headway.checkpoint.retention import best_there, find_leftovers, plan_prune, prune, sweep
 from headway.checkpoint.search import (
@@ -35,6 +36,7 @@ __all__ = [
     "export_folder",
     "export_pt",
     "export_safetensors",
+    "export_upstream",
     "find_leftovers",
     "find_likely",
     "find_resumable",

@@ -103,7 +103,7 @@ def export_pt(
             export_safetensors(path, weights, select=select)
             model, meta = (Path(place) / file.name for file in planned.files)
             _run_torch(python, weights, model)
-            write_file(RealDisk(), meta, [memoryview(_encode_meta(read_manifest(path), measures or {}))])
+            write_file(RealDisk(), meta, [memoryview(encode_meta(read_manifest(path), measures or {}))])
             for file in (meta, model):  # the weights last: with them the pair is whole
                 os.replace(file, out / file.name)
     except OSError as err:
@@ -120,7 +120,7 @@ def export_folder(path: Path, out: Path, *, measures: Mapping[str, float] | None
             file.parent.mkdir(parents=True, exist_ok=True)
         for file in planned.files:
             if file.suffix == ".json":
-                write_file(RealDisk(), file, [memoryview(_encode_meta(read_manifest(path), measures or {}))])
+                write_file(RealDisk(), file, [memoryview(encode_meta(read_manifest(path), measures or {}))])
             else:
                 export_safetensors(path, file, select="ema" if file.parent.name == "ema" else "model")
     except OSError as err:
@@ -224,13 +224,19 @@ def refuse_existing(files: tuple[Path, ...]) -> None:
             raise CheckpointError("checkpoint/export-exists", path=file)
 
 
-def _encode_meta(manifest: Manifest, measures: Mapping[str, float]) -> bytes:
+def encode_meta(manifest: Manifest, measures: Mapping[str, float]) -> bytes:
     """Return the guide's meta file: step, measures, and what the recipe left under `export` for it."""
+    fields = describe_export(manifest, measures)
+    return (json.dumps(finite_json(fields), ensure_ascii=False, indent=2) + "\n").encode()
+
+
+def describe_export(manifest: Manifest, measures: Mapping[str, float]) -> dict[str, object]:
+    """Return step, measures, and what the recipe left under `export`."""
     extra = manifest.meta.get("export")
     extra = extra if isinstance(extra, dict) else {}
     # The guides call a measure of the validation `val_<name>`; it is empty when the step was saved first.
     late = {key: measures.get(key.removeprefix("val_")) for key, value in extra.items() if value is None}
-    fields = {
+    return {
         "step": manifest.step,
         **manifest.measures,
         **measures,
@@ -239,7 +245,6 @@ def _encode_meta(manifest: Manifest, measures: Mapping[str, float]) -> bytes:
         "samples": manifest.samples,
         "suspect": manifest.suspect,
     }
-    return (json.dumps(finite_json(fields), ensure_ascii=False, indent=2) + "\n").encode()
 
 
 def _run_torch(python: str, weights: Path, model: Path) -> None:

@@ -20,6 +20,7 @@ from headway.checkpoint import (
     export_folder,
     export_pt,
     export_safetensors,
+    export_upstream,
     find_leftovers,
     find_resumable,
     list_checkpoints,
@@ -36,6 +37,7 @@ from headway.config import SaveConfig
 from headway.errors import CheckpointError, UsageError
 from headway.launch import Lease
 from headway.messages import say
+from headway.task import find_recipe
 from headway.telemetry import (
     RunDir,
     find_run,
@@ -51,6 +53,7 @@ from headway.telemetry import (
 from headway.ui.console_safe import make_console
 from headway.ui.terminal.checkpoints import render_checkpoints
 from headway.units import size
+from headway.weights import Upstream
 
 _ANY_ATTEMPT: Final = sys.maxsize
 _RUN = click.argument("run", required=False, metavar="[RUN]")
@@ -124,7 +127,7 @@ def verify_command(context: click.Context, run: str | None, runs: Path, step: in
 @option(
     "--format",
     "form",
-    type=click.Choice(["safetensors", "pt", "folder", "ckpt"]),
+    type=click.Choice(["safetensors", "pt", "folder", "ckpt", "upstream"]),
     default="safetensors",
     help="checkpoint/option-format",
 )
@@ -136,7 +139,7 @@ def export_command(
     run: str | None,
     runs: Path,
     step: int | None,
-    form: Literal["safetensors", "pt", "folder", "ckpt"],
+    form: Literal["safetensors", "pt", "folder", "ckpt", "upstream"],
     select: Literal["model", "ema"],
     out: Path | None,
     dry_run: bool,
@@ -147,7 +150,10 @@ def export_command(
     path = _choose(place, step)[-1].path if step is not None else _newest_whole(place)
     out = out or _default_out(place, path, form, select)
     refuse_links(place.root, out)
-    if dry_run:
+    if form == "upstream":
+        upstream, measures = _upstream_of(place), _measured(place, path)
+        done = export_upstream(path, out, upstream=upstream, select=select, measures=measures, dry_run=dry_run)
+    elif dry_run:
         done = plan_export(path, out, select=select, form=form)
     elif form == "pt":
         done = export_pt(path, out, select=select, measures=_measured(place, path))
@@ -292,7 +298,16 @@ def _best_steps(place: RunDir, newest: Manifest) -> list[int | None]:
 
 def _default_out(place: RunDir, path: Path, form: str, select: str) -> Path:
     folder = place.root / "export"
-    return folder if form in ("pt", "folder") else folder / f"{select}-{path.name}.{form}"
+    return folder if form in ("pt", "folder", "upstream") else folder / f"{select}-{path.name}.{form}"
+
+
+def _upstream_of(place: RunDir) -> Upstream:
+    """Return how the system that a run's recipe comes from keeps weights."""
+    name = str(read_record(place.job).get("recipe"))
+    upstream = find_recipe(name).upstream
+    if upstream is None:
+        raise UsageError("checkpoint/no-upstream", recipe=name)
+    return upstream
 
 
 def _describe(info: CheckpointInfo, read: Any) -> dict[str, Any]:  # Any: read_manifest or verify_checkpoint

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from headway.config.schema import RunConfig, Section
+from headway.weights import Upstream
 
 Warnings = Sequence[tuple[str, Mapping[str, str]]]
 """Message codes and their facts."""
@@ -93,6 +94,8 @@ class Recipe:
     """Keys of the section that change a step's speed, to values worth trying, from the section and `cpu` or `cuda`."""
     task_mindspore: str | None = None
     """Module that holds `make_task(config)` for MindSpore's engine, where the recipe has one."""
+    upstream: Upstream | None = None
+    """Names and layout of weights in the files of the system it comes from; none: only our own are read."""
     folder: Path | None = None
     """Folder of its code; filled in where the recipe is found by name."""
 

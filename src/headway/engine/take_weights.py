@@ -26,8 +26,9 @@ from headway.engine.request import answer_request
 from headway.engine.snapshot import find_aliases, save, wait_for_save
 from headway.errors import CheckpointError
 from headway.planner import Plan
+from headway.task import find_recipe
 from headway.telemetry import RunDir, read_json
-from headway.weights import Weights, open_weights, read_weights
+from headway.weights import Upstream, Weights, adopt_names, open_weights, read_weights
 
 _TYPES = {name: dtype for dtype, name in DTYPES.items()}
 
@@ -45,28 +46,35 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         job = {"run_dir": str(place.root), "rank": 0, "local_rank": 0, "world_size": 1, "attempt": 0}
         run = prepare(job, Reporter(os.dup(told.fileno())), plan)
         weights = read_weights(file)
-        num = fill(run, weights)
+        num, kept = fill(run, weights, find_recipe(read_json(place.job)["recipe"]).upstream)
         save(run, is_needed=True)
         wait_for_save(run)
-        return {"step": 0, "tensors": num, "bytes": weights.bytes, "skipped": [], "events": _told(told)}
+        return {"step": 0, "tensors": num, "bytes": weights.bytes, "skipped": [], "kept": kept, "events": _told(told)}
 
 
-def fill(run: Run, weights: Weights) -> int:
-    """Put weights, and their average where the run keeps one, into a run; return how many tensors were read."""
+def fill(run: Run, weights: Weights, upstream: Upstream | None = None) -> tuple[int, list[str]]:
+    """Put weights, and their average where the run keeps one, into a run.
+
+    Returns:
+        how many tensors were read, and the names of those that such a file does not hold: they stay as they are.
+    """
     trained = {name: param.detach() for name, param in run.model.named_parameters() if param.requires_grad}
     kept = run.model.state_dict().keys()
     buffers = {name: value for name, value in run.model.named_buffers() if name in kept}
     aliases = find_aliases(run.model)
-    num = _copy(weights, {**trained, **buffers}, aliases)
+    wanted = {**trained, **buffers}
+    adopted = adopt_names(weights, {name: tuple(value.shape) for name, value in wanted.items()}, upstream)
+    kept = sorted(adopted.kept)
+    num = _copy(adopted.weights, {name: value for name, value in wanted.items() if name not in adopted.kept}, aliases)
     if run.ema is None:
-        return num
+        return num, kept
     average = run.ema.state()
     if weights.average is not None:
         # Buffers have no average; the file holds them once more, as they are.
-        return num + _copy(weights.average, average, {**aliases, **{name: name for name in buffers}})
+        return num + _copy(weights.average, average, {**aliases, **{name: name for name in buffers}}), kept
     for name, value in average.items():
         value.copy_(trained[name])
-    return num
+    return num, kept
 
 
 def _copy(weights: Weights, wanted: Mapping[str, Tensor], aliases: Mapping[str, str]) -> int:

@@ -385,13 +385,13 @@ TEXTS: dict[str, Text] = {
     ),
     "checkpoint/option-format": Text(
         en="format of the weights; folder: checkpoint-N/ with config.json and, if there is one, ema/; ckpt: for "
-        "MindSpore",
+        "MindSpore; upstream: the file that the recipe's original system loads",
         zh="权重的格式；folder：checkpoint-N/，内有 config.json，有 EMA（滑动平均）时还有 ema/；ckpt：供 MindSpore "
-        "读取",
+        "读取；upstream：配方所对应的原系统可加载的文件",
     ),
     "checkpoint/option-out": Text(
-        en="a file for safetensors, a folder for pt and folder; default: export/ in the run directory",
-        zh="safetensors 为文件，pt 和 folder 为目录；默认位于训练目录的 export/",
+        en="a file for safetensors, a folder for pt, folder and upstream; default: export/ in the run directory",
+        zh="safetensors 为文件，pt、folder 和 upstream 为目录；默认位于训练目录的 export/",
     ),
     "checkpoint/option-select": Text(en="the weights, or their moving average (EMA)", zh="权重，或其 EMA（滑动平均）"),
     "checkpoint/option-keep-last": Text(
@@ -442,16 +442,19 @@ TEXTS: dict[str, Text] = {
     "checkpoint/help-import": Text(
         en="Start a run with weights from a file.\n\n"
         "Step 0 of the new run contains the weights; eval, predict and resume continue from there. FILE is what\n"
-        "headway ckpt export writes: .safetensors, .pt (also .pth and .bin), or a folder. A torch file is read "
-        "without\n"
-        "running its pickle.\n\n"
+        "headway ckpt export writes, or a file of the system the recipe comes from: .safetensors, .pt, .pth, .bin,\n"
+        ".ckpt, or a folder. The sizes that such a file tells are used. A torch file is read without running its\n"
+        "pickle.\n\n"
         "Example:\n"
-        "  headway ckpt import nanochat exported/model_000200.pt lr.base=1e-4",
+        "  headway ckpt import nanochat exported/model_000200.pt lr.base=1e-4\n"
+        "  headway ckpt import tfnet module/bestMoudleNet.pth task.data_dir=data/CE-CSL",
         zh="用文件中的权重开始一次训练。\n\n"
-        "新训练的第 0 步保存这些权重，eval、predict 和 resume 由此继续。FILE 是 headway ckpt export 的输出：\n"
-        ".safetensors、.pt（以及 .pth、.bin）或目录。读取 torch 文件时不会执行其中的 pickle。\n\n"
+        "新训练的第 0 步保存这些权重，eval、predict 和 resume 由此继续。FILE 是 headway ckpt export 的输出，\n"
+        "或配方所对应的原系统的文件：.safetensors、.pt、.pth、.bin、.ckpt 或目录。文件中写明的模型大小会被采用。\n"
+        "读取 torch 文件时不会执行其中的 pickle。\n\n"
         "示例：\n"
-        "  headway ckpt import nanochat exported/model_000200.pt lr.base=1e-4",
+        "  headway ckpt import nanochat exported/model_000200.pt lr.base=1e-4\n"
+        "  headway ckpt import tfnet module/bestMoudleNet.pth task.data_dir=data/CE-CSL",
     ),
     "checkpoint/option-import-to": Text(
         en="folder of the new run, which must not exist yet; default: a new name in the runs folder",
@@ -530,6 +533,17 @@ TEXTS: dict[str, Text] = {
     ),
     "checkpoint/import-ready": Text(
         en="the weights are imported; training has not started", zh="权重已导入；训练尚未开始"
+    ),
+    "checkpoint/import-settings": Text(en="the file tells: {settings}", zh="文件中写明：{settings}"),
+    "checkpoint/import-kept": Text(
+        en="{num} tensors are not part of such a file and keep their initial values, such as {name}",
+        zh="有 {num} 个张量不在这类文件中，保持初始值，例如 {name}",
+    ),
+    "checkpoint/no-upstream": Text(
+        en="the recipe {recipe} does not say how another system keeps these weights",
+        zh="配方 {recipe} 没有说明其他系统如何保存这些权重",
+        en_hint="every run can be exported as safetensors:\n  headway ckpt export --format safetensors",
+        zh_hint="任何训练都可以导出为 safetensors：\n  headway ckpt export --format safetensors",
     ),
     "checkpoint/would-import": Text(
         en="would start a new run with {file}: {num:,} tensors, {size}",

@@ -26,6 +26,17 @@ from headway.task.prepared_data import hold, install, lock, sync, sync_tree
 from headway.task.registry import RECIPES, find_recipe, locate_in_recipe
 from headway.task.samples import Samples
 from headway.task.seal import is_sealed, look_at_all, look_quickly
+from headway.weights import (
+    Shape,
+    Theirs,
+    Upstream,
+    Weights,
+    adopt_names,
+    fresh_optimizer,
+    open_weights,
+    read_pickle,
+    read_weights,
+)
 
 __all__ = [
     "RECIPES",
@@ -44,12 +55,18 @@ __all__ = [
     "RunConfig",
     "Samples",
     "Section",
+    "Shape",
     "Share",
     "Situation",
     "Task",
+    "Theirs",
+    "Upstream",
+    "Weights",
     "Whole",
+    "adopt_names",
     "build_on_cpu",
     "find_recipe",
+    "fresh_optimizer",
     "hash_frozen",
     "hold",
     "install",
@@ -60,7 +77,10 @@ __all__ = [
     "look_quickly",
     "make_groups",
     "make_recipe",
+    "open_weights",
     "plan_recipe",
+    "read_pickle",
+    "read_weights",
     "refuse_other_optimizer",
     "sync",
     "sync_tree",

@@ -8,6 +8,7 @@ from typing import Any
 from headway.recipes.atlas.advice import GUIDE_BATCH, advise
 from headway.recipes.atlas.data import baseline, count_train_samples
 from headway.recipes.atlas.section import AtlasSection, PredictOptions
+from headway.recipes.atlas.upstream import UPSTREAM
 from headway.task import Recipe
 
 __all__ = ["RECIPE", "AtlasSection"]
@@ -143,4 +144,5 @@ RECIPE = Recipe(
     predict=PredictOptions,
     prepare="headway.recipes.atlas.data",
     preload=("headway.recipes.atlas.task",),
+    upstream=UPSTREAM,
 )

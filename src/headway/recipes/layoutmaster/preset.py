@@ -8,6 +8,7 @@ from typing import Any
 from headway.recipes.layoutmaster.advice import advise
 from headway.recipes.layoutmaster.data import baselines, count_train_samples
 from headway.recipes.layoutmaster.section import QWEN, LayoutMasterSection, LossWeights, PredictOptions
+from headway.recipes.layoutmaster.upstream import UPSTREAM
 from headway.task import Recipe
 
 __all__ = ["RECIPE", "LayoutMasterSection"]
@@ -142,4 +143,5 @@ RECIPE = Recipe(
     predict=PredictOptions,
     prepare="headway.recipes.layoutmaster.data",
     preload=("headway.recipes.layoutmaster.task",),
+    upstream=UPSTREAM,
 )

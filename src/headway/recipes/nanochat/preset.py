@@ -7,6 +7,7 @@ from typing import Any
 
 from headway.recipes.nanochat.data import baseline, count_train_samples
 from headway.recipes.nanochat.section import NanochatSection, PredictOptions, horizon_steps
+from headway.recipes.nanochat.upstream import UPSTREAM
 from headway.task import Recipe
 
 __all__ = ["RECIPE", "NanochatSection"]
@@ -166,4 +167,5 @@ RECIPE = Recipe(
     predict=PredictOptions,
     prepare="headway.recipes.nanochat.data",
     preload=("headway.recipes.nanochat.task",),
+    upstream=UPSTREAM,
 )

@@ -8,6 +8,7 @@ from typing import Any
 from headway.recipes.rdt.advice import advise
 from headway.recipes.rdt.data import baseline, count_train_samples
 from headway.recipes.rdt.section import PredictOptions, RdtSection
+from headway.recipes.rdt.upstream import UPSTREAM
 from headway.task import Recipe
 
 __all__ = ["RECIPE", "RdtSection"]
@@ -198,4 +199,5 @@ RECIPE = Recipe(
     predict=PredictOptions,
     prepare="headway.recipes.rdt.data",
     preload=("headway.recipes.rdt.task",),
+    upstream=UPSTREAM,
 )

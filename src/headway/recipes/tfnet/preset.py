@@ -7,6 +7,7 @@ from typing import Any
 
 from headway.recipes.tfnet.data import baseline, count_train_samples
 from headway.recipes.tfnet.section import PredictOptions, TfnetSection, framework_of
+from headway.recipes.tfnet.upstream import UPSTREAM
 from headway.task import Recipe
 
 __all__ = ["RECIPE", "TfnetSection"]
@@ -170,4 +171,5 @@ RECIPE = Recipe(
     framework=framework_of,
     tunable=list_tunable,
     task_mindspore="headway.recipes.tfnet.task_mindspore",
+    upstream=UPSTREAM,
 )
