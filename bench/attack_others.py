@@ -606,7 +606,7 @@ OTHERS: dict[str, tuple[float, Callable[[Field, random.Random, Path], Verdict]]]
     "records": (20, records),
     "oddnames": (10, odd_names),
     "planted": (12, links_anywhere),
-    "logs": (8, logs),
+    "logs": (3, logs),
     "boards": (5, boards),
     "secrets": (0.5, secrets),
     "rivals": (1.5, rivals),

@@ -516,4 +516,4 @@ MORE: dict[str, tuple[float, Callable[[Field, random.Random, Path], Verdict]]] =
 if is_mountable():
     MORE["space"] = (6, small_disk)
     MORE["training"] = (0.25, small_disk_training)
-MORE["racing"] = (0.25, racing)
+MORE["racing"] = (0.12, racing)

@@ -324,7 +324,7 @@ def judge(family: str, words: tuple[str, ...], what: str, ended: Ended, exits: f
         verdict.wrong["wrong_results"] = f"exit code {ended.code}"
     if found := CONTROL.search(said):
         verdict.wrong["leaks"] = f"the control character {found[0]!r} reaches the terminal"
-    if "--json" in words and ended.code == 0 and not _is_json(ended.out):
+    if "--json" in words and "--" not in words and ended.code == 0 and not _is_json(ended.out):
         verdict.wrong["wrong_results"] = "not JSON"
     return verdict
 
