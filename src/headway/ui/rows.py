@@ -29,6 +29,7 @@ _LONG_BYTES: Final = 16 << 20
 _LOOKS: Final = 360
 _LOOK_BYTES: Final = 24 << 10
 """A quick look at a long file: places, and bytes at each."""
+_LONG_TEXT: Final = 24
 _STRETCHES: Final = 2500
 """Stretches a long file is cut into; each keeps about four of its steps."""
 
@@ -61,7 +62,12 @@ class Lines:
     def floats(self, key: str) -> Floats:
         """Return the values of a column; what is not a number is NaN."""
         column = _KEYS.index(key)
-        found = read_decimals(self.data, self.starts[:, column], self.ends[:, column])
+        start, end = self.starts[:, column], self.ends[:, column]
+        is_constant = self._is_constant(start, end)
+        found = read_decimals(self.data, start[:1], end[:1]) if is_constant else read_decimals(self.data, start, end)
+        if is_constant:
+            value = _number(self.data[start[0] : end[0]].tobytes()) if found is None else found[0]
+            return np.full(len(self.step), value)
         if found is not None:
             return found
         texts = self.texts(key)
@@ -69,6 +75,13 @@ class Lines:
             return texts.astype(np.float64)
         except ValueError:
             return np.array([_number(text) for text in texts.tolist()], dtype=np.float64)
+
+    def _is_constant(self, start: Whole, end: Whole) -> bool:
+        """Say whether all of a column is the same text, as most parts of a step are that a run does not have."""
+        width = int(end[0] - start[0])
+        if width > _LONG_TEXT or ((end - start) != width).any():
+            return False
+        return all(bool((self.data[start + at] == self.data[start[0] + at]).all()) for at in reversed(range(width)))
 
     def is_zero(self, key: str) -> NDArray[np.bool_]:
         """Say which values of a column are written as `0.0` or `0`."""

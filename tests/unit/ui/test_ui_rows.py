@@ -161,3 +161,16 @@ def test_a_glance_at_a_long_run_has_its_ends_its_level_and_its_weight(tmp_path):
     assert np.abs(loss - (5.0 - steps / 40_000)).max() < 1e-6
     assert abs(found.weight.sum() / 120_000 - 1) < 0.1
     assert len(glance_rows(tmp_path / "absent").columns["step"]) == 0
+
+
+@pytest.mark.parametrize("value", [0.0, 0.001, -2.5e-05, 10_000_000.0, float("nan"), float("inf"), None])
+def test_a_column_that_never_changes_is_read_once_and_rightly(tmp_path, value):
+    writer = MetricsWriter(tmp_path / "m", 1)
+    for step in range(1, 300):
+        writer.add(step, step, 1 / step, value, value, 1.0 + step, 0.5, mem=value)
+    writer.close()
+    (lines,) = read_lines(tmp_path / "m")
+    wanted = np.full(299, np.nan if value is None else value)
+    for key in ("lr", "grad_norm", "mem"):
+        assert np.array_equal(lines.floats(key), wanted, equal_nan=True)
+    assert np.allclose(lines.floats("loss"), 1 / np.arange(1, 300), rtol=1e-15)
