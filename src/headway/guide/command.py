@@ -47,7 +47,7 @@ class Training:
     """What was typed or edited, where settings are flags: a run that continues changes only these. None: they are in a
     config file, and what it says now holds."""
     proceed: str
-    """The guide's command that continues a run which was stopped; `{file}` is its newest checkpoint."""
+    """The guide's command that continues a run that was stopped: `{file}`, its newest checkpoint; `{run}`, its name."""
 
 
 def train(log: GuideLog, training: Training) -> tuple[int, RunDir | None]:
@@ -76,10 +76,16 @@ def train(log: GuideLog, training: Training) -> tuple[int, RunDir | None]:
     if is_stopped(code):
         is_kept = run is not None and files.last is not None
         text = "guide/stopped" if is_kept else "guide/stopped-early"
-        log.write(say(text, command=training.proceed.format(file=files.last)), "WARN")
+        log.write(say(text, command=training.proceed.format(file=files.last, run=_name_of(run, training.out))), "WARN")
     elif code:
         write_trouble(log, training.advice, find_trouble(log.last, run), facts_of(training.choice.config))
     return code, run
+
+
+def _name_of(run: RunDir | None, out: Path) -> str:
+    """Return how a run is named to be continued: another terminal may have begun a newer one meanwhile."""
+    newest = next(iter(list_runs(out)), None)
+    return "latest" if run is None or newest is None or newest.name == run.name else run.name
 
 
 def _clear(log: GuideLog, training: Training, source: Source | None, files: NamedCheckpoints, run: RunDir) -> None:

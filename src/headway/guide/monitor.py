@@ -19,6 +19,8 @@ from headway.telemetry import RunDir, list_runs, read_events, read_record
 from headway.units import size
 
 _LOG_LINES = 5
+_FIRST_S = 0.5
+"""How long the first look takes, which has none before it to compare with."""
 
 
 def monitor(out: Path, *, find_log: Callable[[], Path | None], interval_s: float, is_once: bool) -> int:
@@ -46,19 +48,16 @@ def monitor(out: Path, *, find_log: Callable[[], Path | None], interval_s: float
 
 def machine_lines(run: RunDir | None, seen: dict[int, psutil.Process]) -> list[str]:
     """Return what the machine and the job take: CPU, memory, disk, and every GPU there is."""
+    is_first = not seen
+    job = _processes(run, seen)
+    if is_first:
+        _cpu_shares(job)  # from here on: a first look at a process has no share
     memory, disk = psutil.virtual_memory(), psutil.disk_usage(os.getcwd())
-    cpu = psutil.cpu_percent(interval=None if seen else 0.2)
+    cpu = psutil.cpu_percent(interval=_FIRST_S if is_first else None)
     load = {"cpu": f"{cpu:.0f}", "cores": psutil.cpu_count() or 1, "free": size(disk.free)}
     lines = [say("guide/monitor-machine", used=size(memory.used), total=size(memory.total), **load)]
-    job = _processes(run, seen)
     if job:
-        share, held = 0.0, 0
-        for process in job:
-            try:
-                share += process.cpu_percent()
-                held += process.memory_info().rss
-            except psutil.Error:
-                continue  # it has ended meanwhile
+        share, held = _cpu_shares(job)
         lines.append(say("guide/monitor-job", num=len(job), cpu=f"{share:.0f}", memory=size(held)))
     if run is not None:
         lines.append(say("guide/monitor-run", path=run.root, size=size(_disk_bytes(run.root))))
@@ -69,6 +68,18 @@ def machine_lines(run: RunDir | None, seen: dict[int, psutil.Process]) -> list[s
         facts = {"temperature": "n/a" if gpu.temperature_c is None else gpu.temperature_c, "used": used, "free": free}
         lines.append(say("guide/monitor-gpu", number=number, name=gpu.name or "GPU", **facts))
     return lines if gpus else [*lines, say("guide/monitor-no-gpu")]
+
+
+def _cpu_shares(job: Iterable[psutil.Process]) -> tuple[float, int]:
+    """Return what some processes use together: percent of a core since they were looked at last, and bytes."""
+    share, held = 0.0, 0
+    for process in job:
+        try:
+            share += process.cpu_percent()
+            held += process.memory_info().rss
+        except psutil.Error:
+            continue  # it has ended meanwhile
+    return share, held
 
 
 def _processes(run: RunDir | None, seen: dict[int, psutil.Process]) -> list[psutil.Process]:

@@ -25,6 +25,7 @@ from headway.guide import (
     read_note,
 )
 from headway.guide.checkpoints import NOTE
+from headway.guide.command import _name_of
 from headway.guide.follow import _find_started
 from headway.task import find_recipe
 from headway.telemetry import RunDir
@@ -194,6 +195,13 @@ def test_resume_takes_a_run_by_name_or_path_and_a_file_of_one(project):
     with pytest.raises(UsageError) as refused:
         Resumed.of("20260101", runs)
     assert refused.value.code == "guide/no-run"
+
+
+def test_a_stopped_run_is_named_where_another_terminal_has_begun_a_newer_one(project):
+    runs = [make_run(project, f"2026010{day}-000000_a_0000") for day in (1, 2)]
+    for run in runs:
+        (run.root / "job.json").write_text("{}")
+    assert [_name_of(run, Path("runs")) for run in runs] == [runs[0].name, "latest"]
 
 
 def test_before_the_first_training_there_is_no_list_to_choose_from(project):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
+import sys
 
 from headway.guide import GuideLog, check_devices, check_port, check_variables
 from headway.guide.monitor import machine_lines
@@ -48,3 +50,15 @@ def test_the_monitor_shows_what_job_and_machine_take_without_a_gpu(tmp_path):
     said = "\n".join(machine_lines(run, {}))
     for wanted in ("CPU", "memory", "free disk", "this run: ", str(run.root)):
         assert wanted in said
+
+
+def test_the_first_look_of_the_monitor_shows_what_the_job_takes(tmp_path):
+    run = RunDir(tmp_path / "run")
+    run.root.mkdir()
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as child:
+        try:
+            run.lease.write_text(json.dumps({"pid": child.pid}))
+            (line,) = [line for line in machine_lines(run, {}) if line.startswith("this run: ")]
+        finally:
+            child.kill()
+    assert "CPU 0%" not in line

@@ -123,3 +123,13 @@ def test_the_published_script_counts_rounds_and_bad_options_are_named():
     with pytest.raises(Exception, match="config") as refused:
         evaluation.check_options({"max_step": "200"})
     assert "max_steps" in str(refused.value.problems)
+
+
+def test_a_stopped_run_is_continued_by_its_name_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = [f"2026010{day}-000000_single_task_scene10_000{day}" for day in (1, 2)]
+    for name in names:
+        (tmp_path / "runs" / name / "ranks").mkdir(parents=True)
+        (tmp_path / "runs" / name / "config.yaml").write_text("")
+    found = {asked: commands._resumed(asked, Path("checkpoints/single_task_scene10")) for asked in (*names, "latest")}
+    assert [found[asked]["continued"].name for asked in (*names, "latest")] == [*names, names[1]]

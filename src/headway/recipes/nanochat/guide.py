@@ -64,7 +64,7 @@ def train(log: guide.GuideLog, asked: guide.Asked, config: Path) -> int:
         advice=ADVICE,
         writer=guide.StepWriter(),
         folder=Path("base_checkpoints") / f"d{choice.config.task.depth}",
-        proceed=f"./train_dual_gpu.sh {config} --resume=latest",
+        proceed=f"./train_dual_gpu.sh {config} --resume={{run}}",
         typed=asked.words,
         resume=resumed.resume,
         continued=resumed.continued,

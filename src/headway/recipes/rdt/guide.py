@@ -70,7 +70,7 @@ def _train(argv: Sequence[str], ranks: int | None, precision: str | None) -> int
             folder=folder,
             words=[f"name={folder.name}"],
             typed=[*choice.typed, _devices(launched)],
-            proceed=f"python main.py --num_processes={launched} --output_dir={folder} --resume_from_checkpoint=latest",
+            proceed=f"python main.py --num_processes={launched} --output_dir={folder} --resume_from_checkpoint={{run}}",
             **_resumed(flags.get("resume_from_checkpoint"), folder),
         )
         is_new = training.resume is None and training.continued is None
@@ -138,9 +138,12 @@ def _resumed(asked: str | None, folder: Path) -> dict[str, Any]:
     """Return how a run is continued: the newest that wrote to this folder, or one checkpoint by its name."""
     if asked is None:
         return {}
+    known = guide.list_runs(guide.RUNS)
+    if asked in [run.name for run in known]:
+        return {"continued": guide.newest_run(guide.RUNS, asked)}
     if asked not in ("latest", "true"):
         return {"resume": Path(asked) if "/" in asked else folder / asked}
-    runs = [run for run in guide.list_runs(guide.RUNS) if f"_{folder.name}_" in run.root.name]
+    runs = [run for run in known if f"_{folder.name}_" in run.root.name]
     if not runs:
         raise UsageError("rdt/guide-nothing-to-resume", folder=folder)
     return {"continued": runs[0]}

@@ -138,7 +138,7 @@ def train(log: guide.GuideLog, asked: guide.Asked, choice: guide.Choice) -> int:
         writer=guide.CkptWriter(),
         folder=CHECKPOINTS,
         out=out,
-        proceed=f"python train_tfnet_gpu.py --config {choice.source} --resume latest",
+        proceed=f"python train_tfnet_gpu.py --config {choice.source} --resume {{run}}",
         typed=asked.words,
         resume=resumed.resume,
         continued=resumed.continued,
