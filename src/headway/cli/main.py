@@ -43,6 +43,7 @@ _COMMANDS = {
     "compare": ("headway.cli.compare", "cli/line-compare"),
     "diagnose": ("headway.cli.diagnose", "cli/line-diagnose"),
     "replay": ("headway.cli.replay", "replay/line"),
+    "rehearse": ("headway.cli.rehearse", "rehearse/line"),
     "explain": ("headway.cli.explain", "cli/line-explain"),
     "report": ("headway.cli.report", "cli/line-report"),
     "export": ("headway.cli.export", "cli/line-export"),
