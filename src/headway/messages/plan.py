@@ -391,7 +391,7 @@ TEXTS: dict[str, Text] = {
         en="--network {network} is the network between nodes, but the plan is for one node",
         zh="--network {network} 是节点间网络带宽，但此计划只有一个节点",
         en_hint="name several nodes, for example:\n  --on 2x8xH20 --network {network}",
-        zh_hint="请指定多个节点，例如：\n  --on 2x8xH20 --network {network}",
+        zh_hint="指定多个节点，例如：\n  --on 2x8xH20 --network {network}",
     ),
     "plan/script-nodes": Text(
         en="--on {wanted} names {nodes} nodes, but the launch line starts {ranks} ranks, not as many on each node",
