@@ -47,6 +47,7 @@ _STAGES = {
     "devices": ("Readings of devices", "设备读数"),
     "live": ("Findings while a run trains", "训练中的发现"),
     "replay": ("`headway replay`", "`headway replay`"),
+    "rehearse": ("`headway rehearse`", "`headway rehearse`"),
     "board": ("The board", "网页看板"),
     "alert": ("Alerts and trackers", "通知与实验跟踪"),
     "watch": ("The full-screen view", "全屏视图"),
