@@ -275,7 +275,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 def _drop_unfinished(folder: Path) -> None:
     """Remove what a writer that was killed has left; one that is at work has touched its files lately."""
-    for path in (*folder.glob(".export-*"), *folder.glob(".new-*")):
+    for path in (*folder.glob(".export-*"), *folder.glob(".new-*"), *folder.glob(".eval-*")):
         files = [path, *path.rglob("*")]
         if all(time.time() - file.stat().st_mtime > _FORGOTTEN_S for file in files):
             _remove(path)

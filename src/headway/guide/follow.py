@@ -65,8 +65,7 @@ def follow(words: Sequence[str], log: GuideLog, listener: Listener, *, out: Path
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         cwd=os.getcwd(),
-        # Its output is not a terminal; tables are as wide as ours, and not narrower than their own words.
-        env={**_environment(), "COLUMNS": str(max(_WIDTH, shutil.get_terminal_size().columns))},
+        env=_environment(),
         # A launcher that loses patience kills this process; the run then saves and stops, and is nobody's orphan.
         preexec_fn=partial(die_with_parent, os.getpid(), signal.SIGTERM),
     )
@@ -95,7 +94,9 @@ def copy_output(command: Sequence[str], write: Callable[[str], None]) -> int:
 
 def _environment() -> dict[str, str]:
     """Return ours for a command whose output is read here: it writes UTF-8, whatever this terminal shows."""
-    return {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    # Its output is not a terminal; tables are as wide as ours, and not narrower than their own words.
+    columns = str(max(_WIDTH, shutil.get_terminal_size().columns))
+    return {**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": columns}
 
 
 @contextlib.contextmanager

@@ -81,8 +81,8 @@ def _folders(out: Path) -> list[Path]:
 def _list_names(path: Path, out: Path) -> str:
     """Return the names in a file's folder: all of a few, of many those most like the one that was asked for."""
     of_runs = {EARLIER, *(run.name for run in list_runs(out))}
-    found = (one.name for one in path.parent.glob("[!.]*") if one.suffix != ".json" and one.name not in of_runs)
-    names = sorted(found, key=_by_number)
+    found = (one for one in path.parent.glob("[!.]*") if one.suffix not in (".json", ".log"))
+    names = sorted((one.name for one in found if one.name not in of_runs), key=_by_number)
     if len(names) <= _SHOWN:
         return ", ".join(names)
     near = sorted(names, key=lambda name: _distance(name, path.name))[:_SHOWN]

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -133,3 +134,16 @@ def test_a_stopped_run_is_continued_by_its_name_too(tmp_path, monkeypatch):
         (tmp_path / "runs" / name / "config.yaml").write_text("")
     found = {asked: commands._resumed(asked, Path("checkpoints/single_task_scene10")) for asked in (*names, "latest")}
     assert [found[asked]["continued"].name for asked in (*names, "latest")] == [*names, names[1]]
+
+
+def test_weights_that_a_run_removes_while_they_are_evaluated_are_read_all_the_same(tmp_path):
+    weights = tmp_path / "single" / "checkpoint-15" / "ema" / "model.safetensors"
+    weights.parent.mkdir(parents=True)
+    weights.write_bytes(b"weights")
+    with evaluation._held(weights) as held:
+        shutil.rmtree(tmp_path / "single" / "checkpoint-15")
+        assert held.read_bytes() == b"weights"
+    assert list((tmp_path / "single").iterdir()) == []
+    with pytest.raises(UsageError) as refused, evaluation._held(weights):
+        pass
+    assert refused.value.code == "rdt/guide-no-weights"

@@ -28,7 +28,7 @@ def main() -> int:
         answer = _answer(request)
     except HeadwayError as error:
         answer = {"error": {"code": error.code, "facts": {key: str(value) for key, value in error.facts.items()}}}
-    sys.stdout.write("\n" + json.dumps(answer, ensure_ascii=False) + "\n")
+    sys.stdout.write("\n" + json.dumps(answer) + "\n")
     return 0
 
 

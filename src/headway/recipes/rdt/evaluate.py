@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -43,11 +47,33 @@ def evaluate(argv: Sequence[str]) -> int:
         guide.write(say("rdt/guide-benchmark", benchmark=benchmark))
     out = Path(asked.get("video_output_dir", "eval_results"))
     options = check_options({key: value for key, value in asked.items() if key != "config"})
-    request = {"section": section.model_dump(mode="json"), "options": options, "to": str(out), "lang": language()}
-    answer = _ask(request)
+    with _held(weights) as held:
+        kept = section.model_copy(update={"pretrained": str(held)})
+        request = {"section": kept.model_dump(mode="json"), "options": options, "to": str(out), "lang": language()}
+        answer = _ask(request)
     for line in (answer["text"], *answer["files"]):
         guide.write(line)
     return 0
+
+
+@contextlib.contextmanager
+def _held(weights: Path) -> Iterator[Path]:
+    """Keep a file under a second name while it is read: a run that trains meanwhile removes older checkpoints."""
+    home = next((one.parent for one in weights.parents if one.name.startswith("checkpoint-")), weights.parent)
+    try:
+        place = tempfile.TemporaryDirectory(prefix=".eval-", dir=home)
+    except OSError:  # a folder that is read only: nobody removes anything there
+        yield weights
+        return
+    with place as folder:
+        held = Path(folder) / weights.name
+        try:
+            os.link(weights, held)
+        except FileNotFoundError:
+            raise UsageError("rdt/guide-no-weights", path=weights, known="n/a") from None
+        except OSError:  # a file system without hard links
+            shutil.copyfile(weights, held)
+        yield held
 
 
 def _ask(request: Mapping[str, Any]) -> dict[str, Any]:
