@@ -30,6 +30,8 @@ from headway.weights.strict import Reader, parse_json
 SUFFIXES: Final = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
 PARTS: Final = ("model_state_dict", "moduleNet_state_dict", "state_dict", "module", "model", "net", "weights")
 """Names under which trainers keep weights beside other things; DeepSpeed's is `module`."""
+_IN_FOLDERS: Final = ("pytorch_model.bin", "pytorch_model/mp_rank_00_model_states.pt", "mp_rank_00_model_states.pt")
+"""What Transformers, and Accelerate with DeepSpeed, call the weights of a folder."""
 _WRAPPERS: Final = ("module.", "_orig_mod.")
 """Prefixes that data parallel and compiled models put before every name."""
 _WHOLE: Final = "/"
@@ -94,6 +96,9 @@ def _read_folder(path: Path) -> Weights:
         return replace(
             _read_safetensors(path / _MODEL), average=_read_safetensors(average) if average.is_file() else None
         )
+    for name in _IN_FOLDERS:
+        if (path / name).is_file():
+            return read_weights(path / name)
     found = sorted(file for file in path.iterdir() if file.is_file() and file.suffix in SUFFIXES)
     if len(found) == 1:
         return read_weights(found[0])
@@ -110,7 +115,8 @@ def _read_safetensors(path: Path) -> Weights:
     at = header.data_start
     spans = {name: replace(span, start=span.start + at, end=span.end + at) for name, span in header.spans.items()}
     aliases = {alias: name for alias, name in header.metadata.items() if name in spans and alias not in spans}
-    return Weights(path=path, spans=spans, aliases=aliases)
+    facts = {name: value for name, value in header.metadata.items() if name not in aliases}
+    return Weights(path=path, spans=spans, aliases=aliases, facts=facts)
 
 
 def read_pickle(path: Path) -> Mapping[str, Any]:

@@ -5,7 +5,7 @@ from headway.config import EmaConfig, RunConfig
 from headway.engine.ema import decay_at
 from headway.errors import CheckError, ConfigError
 from headway.recipes.rdt.encoders import PatchEncoder, encode_sentences, make_vision
-from headway.recipes.rdt.model import RdtRunner
+from headway.recipes.rdt.model import RdtRunner, VarNorm
 from headway.recipes.rdt.pretrained import load_pretrained
 from headway.recipes.rdt.section import RdtSection
 from headway.recipes.rdt.task import make_task
@@ -163,6 +163,26 @@ def test_pretrained_weights_load_by_name_and_misfits_are_refused(tmp_path):
     with pytest.raises(CheckError) as absent:
         load_pretrained(other, tmp_path / "model.pt")
     assert absent.value.code == "rdt/no-pretrained"
+
+
+@pytest.mark.parametrize("ending", ["pytorch_model.bin", "pytorch_model/mp_rank_00_model_states.pt"])
+def test_published_weights_are_read_from_their_own_files_and_bring_their_norm(tmp_path, ending):
+    model = _model(norm="timm_var")
+    state = {name: param.detach().clone() for name, param in model.named_parameters()}
+    wrapped = {"module": state, "ds_version": "0.14", "param_shapes": [{"a": torch.Size([2])}], "optimizer": None}
+    (tmp_path / ending).parent.mkdir(exist_ok=True)
+    torch.save(wrapped if "mp_rank" in ending else state, tmp_path / ending)
+    other = _model(pretrained=str(tmp_path))
+    load_pretrained(other, tmp_path)
+    assert all(torch.equal(param, state[name]) for name, param in other.named_parameters())
+    assert type(other.model.blocks[0].norm1).__name__ == "VarNorm"
+    assert type(_model(norm="rms", pretrained=str(tmp_path)).model.blocks[0].norm1).__name__ == "RMSNorm"
+
+
+def test_the_published_norm_divides_by_the_spread_and_not_by_the_root_mean_square():
+    x = torch.tensor([[1.0, 2.0, 3.0, 6.0]])
+    assert torch.allclose(VarNorm(4, 0.0)(x), x / x.std(-1, keepdim=True))
+    assert not torch.allclose(VarNorm(4, 0.0)(x), torch.nn.RMSNorm(4)(x), rtol=1e-2)
 
 
 def test_heads_that_do_not_divide_are_refused_with_those_that_do():

@@ -114,7 +114,10 @@ def pack(section: RdtSection, actions: npt.ArrayLike) -> npt.NDArray[np.float32]
 
 def _instruction(path: Path, file: Any) -> str:
     try:
-        return str(json.loads(file["data"].attrs["problem_info"])["language_instruction"]).strip().rstrip(".")
+        told = json.loads(file["data"].attrs["problem_info"])["language_instruction"]
+        # LIBERO's own files hold a list of letters, with quotes around the sentence.
+        text = "".join(map(str, told)) if isinstance(told, list) else str(told)
+        return text.strip().strip('"').strip().rstrip(".")
     except (KeyError, ValueError, TypeError) as err:
         raise CheckError("rdt/bad-file", file=path, why=f"data.attrs.problem_info: {err}") from err
 

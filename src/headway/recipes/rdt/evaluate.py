@@ -120,7 +120,7 @@ def section_of(weights: Path, asked: Mapping[str, str]) -> RdtSection:
         if file.is_file():
             kept = json.loads(file.read_text(encoding="utf-8")).get("headway")
             if kept is not None:
-                return RdtSection.model_validate({**kept, "pretrained": str(weights)})
+                return RdtSection.model_validate({"norm": "rms", **kept, "pretrained": str(weights)})
     words = ["recipe=rdt", "preset=rdt-1b", f"task.pretrained={weights}"]
     section: RdtSection = guide.load_config(asked.get("config"), recipe=find_recipe, overrides=words).config.task
     return section

@@ -13,7 +13,8 @@ def describe_checkpoint(config: RunConfig, step: int) -> dict[str, Any]:
     task: RdtSection = config.task
     return {
         "step": step,
-        "headway": task.model_dump(mode="json"),
+        # `auto` would mean another norm where these weights are a start.
+        "headway": {**task.model_dump(mode="json"), "norm": task.used_norm},
         "action_dim": 128,
         "pred_horizon": task.action_chunk_size,
         "lang_token_dim": task.lang_token_dim,

@@ -39,6 +39,23 @@ class Conditions:
     """(B,)."""
 
 
+class VarNorm(nn.Module):
+    """The norm that timm 1.0.3 calls RMS: it divides by the root of the variance, and keeps the mean in."""
+
+    def __init__(self, width: int, eps: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self._eps = eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return x over its spread along the last axis."""
+        return x * torch.rsqrt(x.var(-1, keepdim=True) + self._eps) * self.weight
+
+
+def _norm(width: int, kind: str) -> nn.Module:
+    return VarNorm(width, 1e-6) if kind == "timm_var" else nn.RMSNorm(width, eps=1e-6)
+
+
 class TimestepEmbedder(nn.Module):
     """A number as a vector: cosines and sines of it, then a small network."""
 
@@ -58,12 +75,12 @@ class TimestepEmbedder(nn.Module):
 class Attention(nn.Module):
     """Self-attention whose queries and keys are normed head by head."""
 
-    def __init__(self, hidden: int, heads: int) -> None:
+    def __init__(self, hidden: int, heads: int, norm: str) -> None:
         super().__init__()
         self._heads = heads
         self.qkv = nn.Linear(hidden, 3 * hidden)
-        self.q_norm = nn.RMSNorm(hidden // heads, eps=1e-6)
-        self.k_norm = nn.RMSNorm(hidden // heads, eps=1e-6)
+        self.q_norm = _norm(hidden // heads, norm)
+        self.k_norm = _norm(hidden // heads, norm)
         self.proj = nn.Linear(hidden, hidden)
 
     def forward(self, x_BNH: Tensor) -> Tensor:
@@ -77,13 +94,13 @@ class Attention(nn.Module):
 class CrossAttention(nn.Module):
     """Attention from the tokens to a condition, which is not normed."""
 
-    def __init__(self, hidden: int, heads: int) -> None:
+    def __init__(self, hidden: int, heads: int, norm: str) -> None:
         super().__init__()
         self._heads = heads
         self.q = nn.Linear(hidden, hidden)
         self.kv = nn.Linear(hidden, 2 * hidden)
-        self.q_norm = nn.RMSNorm(hidden // heads, eps=1e-6)
-        self.k_norm = nn.RMSNorm(hidden // heads, eps=1e-6)
+        self.q_norm = _norm(hidden // heads, norm)
+        self.k_norm = _norm(hidden // heads, norm)
         self.proj = nn.Linear(hidden, hidden)
 
     def forward(self, x_BNH: Tensor, c_BLH: Tensor, mask_BL: Tensor | None) -> Tensor:
@@ -112,14 +129,14 @@ class Mlp(nn.Module):
 class Block(nn.Module):
     """Self-attention, cross-attention, MLP."""
 
-    def __init__(self, hidden: int, heads: int) -> None:
+    def __init__(self, hidden: int, heads: int, norm: str) -> None:
         super().__init__()
-        self.norm1 = nn.RMSNorm(hidden, eps=1e-6)
-        self.attn = Attention(hidden, heads)
-        self.cross_attn = CrossAttention(hidden, heads)
-        self.norm2 = nn.RMSNorm(hidden, eps=1e-6)
+        self.norm1 = _norm(hidden, norm)
+        self.attn = Attention(hidden, heads, norm)
+        self.cross_attn = CrossAttention(hidden, heads, norm)
+        self.norm2 = _norm(hidden, norm)
         self.ffn = Mlp(hidden, hidden)
-        self.norm3 = nn.RMSNorm(hidden, eps=1e-6)
+        self.norm3 = _norm(hidden, norm)
 
     def forward(self, x_BNH: Tensor, c_BLH: Tensor, mask_BL: Tensor | None) -> Tensor:
         """Return (B, N, H)."""
@@ -131,9 +148,9 @@ class Block(nn.Module):
 class FinalLayer(nn.Module):
     """From tokens to slots."""
 
-    def __init__(self, hidden: int) -> None:
+    def __init__(self, hidden: int, norm: str) -> None:
         super().__init__()
-        self.norm_final = nn.RMSNorm(hidden, eps=1e-6)
+        self.norm_final = _norm(hidden, norm)
         self.ffn_final = Mlp(hidden, WIDTH)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -153,8 +170,8 @@ class Rdt(nn.Module):
         self.x_pos_embed = nn.Parameter(torch.zeros(1, size.action_chunk_size + 3, H))
         self.lang_cond_pos_embed = nn.Parameter(torch.zeros(1, size.tokenizer_max_length, H))
         self.img_cond_pos_embed = nn.Parameter(torch.zeros(1, size.img_cond_len, H))
-        self.blocks = nn.ModuleList([Block(H, size.num_heads) for _ in range(size.depth)])
-        self.final_layer = FinalLayer(H)
+        self.blocks = nn.ModuleList([Block(H, size.num_heads, size.used_norm) for _ in range(size.depth)])
+        self.final_layer = FinalLayer(H, size.used_norm)
 
     def forward(self, x_BMH: Tensor, t_B: Tensor, on: Conditions) -> Tensor:
         """Return the clean chunk (B, T, 128) of state and noisy actions (B, 1+T, H)."""

@@ -99,7 +99,11 @@ class RdtSection(Section):
     lang_embed: PathText | None = None
     """A safetensors file with one tensor per sentence, encoded beforehand; no text encoder is then loaded."""
     pretrained: PathText | None = None
-    """Initial weights: a safetensors file with the published names, or a folder that contains model.safetensors."""
+    """Initial weights with the published names: a .safetensors, .bin or .pt file, DeepSpeed's mp_rank_00 file, or a
+    folder that contains one of them."""
+    norm: Literal["auto", "rms", "timm_var"] = "auto"
+    """Divisor of the norms: rms: the root mean square; timm_var: the root of the variance, as timm 1.0.3 has it, with
+    which the published weights were trained; auto: timm_var where `task.pretrained` is set, else rms."""
     num_train_timesteps: Annotated[int, Field(ge=2)] = 1000
     """Noise levels of the diffusion (squared cosine); the model always predicts the clean chunk."""
     loss: Literal["masked", "original"] = "masked"
@@ -136,6 +140,13 @@ class RdtSection(Section):
     """Sampling evaluation."""
     rollout: RolloutSection = Field(default_factory=RolloutSection)
     """Rollouts."""
+
+    @property
+    def used_norm(self) -> Literal["rms", "timm_var"]:
+        """The norm that `auto` stands for."""
+        if self.norm != "auto":
+            return self.norm
+        return "rms" if self.pretrained is None else "timm_var"
 
     @property
     def img_cond_len(self) -> int:

@@ -183,10 +183,10 @@ TEXTS: dict[str, Text] = {
         zh_hint=("改用该编码器的尺寸：\n  task.img_patches={patches} task.img_token_dim={width}"),
     ),
     "rdt/no-pretrained": Text(
-        en="there are no safetensors weights at {file}",
-        zh="{file} 处没有 safetensors 权重",
-        en_hint="set task.pretrained to a .safetensors file or a folder with model.safetensors; pickles are not read",
-        zh_hint="将 task.pretrained 设为 .safetensors 文件或含有 model.safetensors 的目录；不读取 pickle",
+        en="there are no weights at {file}",
+        zh="{file} 处没有权重",
+        en_hint="set task.pretrained to a .safetensors, .bin or .pt file, or to a folder that contains one",
+        zh_hint="将 task.pretrained 设为 .safetensors、.bin 或 .pt 文件，或含有其中之一的目录",
     ),
     "rdt/pretrained-misfit": Text(
         en="the weights in {file} do not match this model: {what}",
@@ -309,10 +309,6 @@ TEXTS: dict[str, Text] = {
     "rdt/ignored-scale-lr": Text(
         en="lr.base_batch and lr.scaling set how the learning rate follows the batch size",
         zh="学习率随批大小的变化由 lr.base_batch 和 lr.scaling 决定",
-    ),
-    "rdt/ignored-warmup": Text(
-        en="warm-up is counted in samples: lr.warmup_samples is steps × total batch",
-        zh="学习率预热按样本计：lr.warmup_samples 等于步数乘以总批大小",
     ),
     "rdt/ignored-schedule": Text(en="lr.schedule does not have this schedule", zh="lr.schedule 没有这种学习率调度"),
     "rdt/ignored-8bit": Text(

@@ -13,8 +13,8 @@ def rename(name: str, _: Shape) -> Theirs | None:
     return None if name.startswith("vision_model.") else Theirs(name=name)
 
 
-def settings(shapes: Mapping[str, Shape], _: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the sizes that a file tells."""
+def settings(shapes: Mapping[str, Shape], facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the sizes that a file tells, and the norm its weights were trained with."""
     tokens, words = shapes.get("model.x_pos_embed"), shapes.get("model.lang_cond_pos_embed")
     head = shapes.get("model.blocks.0.attn.q_norm.weight")
     if tokens is None or words is None or head is None:
@@ -27,6 +27,11 @@ def settings(shapes: Mapping[str, Shape], _: Mapping[str, Any]) -> Mapping[str, 
         "task.action_chunk_size": tokens[1] - 3,
         "task.tokenizer_max_length": words[1],
     }
+    own = facts.get("headway")
+    if isinstance(own, Mapping):
+        told["task.norm"] = "timm_var" if own.get("norm") == "timm_var" else "rms"
+    elif "step" not in facts:  # our safetensors say their step: such a file may have either norm
+        told["task.norm"] = "timm_var"
     for part in ("lang", "img", "state"):
         layers = [shape for name, shape in shapes.items() if name.startswith(f"{part}_adaptor.") and len(shape) == 2]
         told[f"task.{part}_adaptor"] = (
