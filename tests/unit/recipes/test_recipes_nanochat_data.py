@@ -12,9 +12,9 @@ import pytest
 from headway.errors import CheckError
 from headway.recipes.nanochat import build
 from headway.recipes.nanochat.data import baseline, count_train_samples, find_index, open_index, prepare, shard_dir
-from headway.recipes.nanochat.section import NanochatSection
+from headway.recipes.nanochat.section import SPECIALS, NanochatSection
 from headway.recipes.nanochat.synthetic import write_documents
-from headway.recipes.nanochat.tokenizer import SPECIALS, load_tokenizer
+from headway.recipes.nanochat.tokenizer import load_tokenizer
 
 
 def _quiet(line):

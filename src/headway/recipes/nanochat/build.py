@@ -18,9 +18,10 @@ from blake3 import blake3
 from headway.errors import CheckError
 from headway.messages import say as line
 from headway.recipes.nanochat.data import SYNTHETIC_MARK, Index, Say, index_json
-from headway.recipes.nanochat.section import NanochatSection
+from headway.recipes.nanochat.section import NUM_SPECIALS, NanochatSection
 from headway.recipes.nanochat.synthetic import GRAMMAR, write_documents
-from headway.recipes.nanochat.tokenizer import TextTokenizer, save_token_bytes, train_tokenizer
+from headway.recipes.nanochat.tiktoken_file import read_ranks, write_ranks, write_token_bytes
+from headway.recipes.nanochat.tokenizer import TextTokenizer, from_ranks, save_token_bytes, train_tokenizer
 from headway.units import count
 
 SHARDS, ROW_GROUPS, ROW_GROUP_DOCUMENTS = 3, 8, 256
@@ -66,11 +67,14 @@ def read_row_groups(shard: Path) -> Iterator[list[str]]:
 def tokenise(section: NanochatSection, shards: list[Path], folder: Path, *, mark: str, say: Say) -> None:
     """Train the tokenizer on all but the last shard, write every token, and write the index last."""
     train_shards, val_shard = shards[:-1], shards[-1]
-    say(line("nanochat/training-tokenizer", vocab=count(section.vocab_size), shards=len(train_shards)))
-    tokenizer = train_tokenizer(_sample(train_shards, section.tokenizer_chars), vocab_size=section.vocab_size)
+    tokenizer = _make_tokenizer(section, train_shards, say)
     tokenizer.save(folder)
     token_bytes = tokenizer.token_bytes(section.vocab_size)
     save_token_bytes(folder, token_bytes)
+    ranks = tokenizer.ranks()
+    if len(ranks.tokens) + NUM_SPECIALS == section.vocab_size:  # else nanochat would count another vocabulary
+        write_ranks(folder, ranks)
+        write_token_bytes(folder, token_bytes)
 
     dtype = "uint16" if section.vocab_size <= 1 << 16 else "uint32"
     train, val = _Split(section.vocab_size), _Split(section.vocab_size)
@@ -94,6 +98,18 @@ def tokenise(section: NanochatSection, shards: list[Path], folder: Path, *, mark
         content={"train.bin": train.hash.hexdigest(), "val.bin": val.hash.hexdigest()},
     )
     (folder / "index.json").write_text(index_json(index), encoding="utf-8")
+
+
+def _make_tokenizer(section: NanochatSection, shards: list[Path], say: Say) -> TextTokenizer:
+    """Return the tokenizer of a file, or one trained on the shards."""
+    if section.tokenizer_file is None:
+        say(line("nanochat/training-tokenizer", vocab=count(section.vocab_size), shards=len(shards)))
+        return train_tokenizer(_sample(shards, section.tokenizer_chars), vocab_size=section.vocab_size)
+    file = Path(section.tokenizer_file).expanduser()
+    tokenizer = from_ranks(read_ranks(file))
+    if tokenizer.size != section.vocab_size:
+        raise CheckError("nanochat/tokenizer-size", file=file, have=tokenizer.size, want=section.vocab_size)
+    return tokenizer
 
 
 class _Split:

@@ -1,7 +1,9 @@
 """nanochat's data on disk: parquet shards in, memory-mapped tokens out.
 
-    <data_dir>/base_data/shard_00000.parquet …   one column `text`; the last file is to validate on
-    <data_dir>/prepared/<fingerprint>/           train.bin val.bin tokenizer.json token_bytes.npy index.json
+    <data_dir>/base_data/shard_00000.parquet …   one column `text`; the last file is to validate on; also as
+                                                 base_data_climbmix/
+    <data_dir>/prepared/<fingerprint>/           train.bin val.bin tokenizer.json token_bytes.npy index.json, and for
+                                                 nanochat's own scripts tokenizer.pkl token_bytes.pt
 
 Shards are tokenised once, so that a sample has an index: sample i is tokens[i*T : i*T+T+1]. The original deals row
 groups to ranks, and a rank without one waits forever; here the order is over indexes, so both numbers are free.
@@ -65,8 +67,9 @@ def base_dir(section: NanochatSection) -> Path:
 
 
 def shard_dir(section: NanochatSection) -> Path:
-    """Return the folder of the shards."""
-    return base_dir(section) / "base_data"
+    """Return the folder of the shards, by its older or its newer name."""
+    older, newer = base_dir(section) / "base_data", base_dir(section) / "base_data_climbmix"
+    return newer if any(newer.glob("*.parquet")) and not any(older.glob("*.parquet")) else older
 
 
 def list_shards(folder: Path) -> list[Path]:
@@ -82,11 +85,21 @@ def list_shards(folder: Path) -> list[Path]:
 def fingerprint(section: NanochatSection, shards: list[Path]) -> str:
     """Return a hash of everything the prepared files depend on, without reading the shards' text."""
     digest = hashlib.sha256(f"{FORMAT} {section.vocab_size} {section.tokenizer_chars}".encode())
+    if section.tokenizer_file is not None:
+        digest.update(_read_tokenizer(section.tokenizer_file))
     for shard in shards:
         status = shard.stat()
         digest.update(f"\n{shard.name} {status.st_size} {status.st_mtime_ns} ".encode())
         digest.update(_footer(shard))
     return digest.hexdigest()[:20]
+
+
+def _read_tokenizer(name: str) -> bytes:
+    file = Path(name).expanduser()
+    try:
+        return file.read_bytes()
+    except OSError as err:
+        raise CheckError("nanochat/bad-tokenizer", file=file, why=err.strerror or err) from err
 
 
 def _footer(shard: Path) -> bytes:

@@ -119,6 +119,7 @@ _ALIASES: Mapping[str, str] = {
 }
 
 _IGNORED: Mapping[str, str] = {
+    "warmup_ratio": "nanochat/ignored-warmup",
     "run": "nanochat/ignored-tracker",
     "use_dummy_wandb": "nanochat/ignored-tracker",
     "sample_every": "nanochat/ignored-sample",

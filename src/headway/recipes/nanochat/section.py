@@ -9,7 +9,19 @@ from pydantic import Field, model_validator
 from headway.errors import ConfigError
 from headway.task import Count, PathText, Positive, Section, Whole
 
-NUM_SPECIALS = 9
+SPECIALS = (
+    "<|bos|>",
+    "<|user_start|>",
+    "<|user_end|>",
+    "<|assistant_start|>",
+    "<|assistant_end|>",
+    "<|python_start|>",
+    "<|python_end|>",
+    "<|output_start|>",
+    "<|output_end|>",
+)
+"""Tokens that are in no text; they take the last ids, in this order."""
+NUM_SPECIALS = len(SPECIALS)
 SMALLEST_VOCAB = 256 + NUM_SPECIALS
 """Every byte and every special token; a tokenizer of this size has no merges."""
 
@@ -49,6 +61,8 @@ class NanochatSection(Section):
     """If data_dir has no shards, create small synthetic ones instead of stopping."""
     tokenizer_chars: Count = 2_000_000_000
     """How many characters of the training shards the tokenizer is trained on."""
+    tokenizer_file: PathText | None = None
+    """A tokenizer.pkl of nanochat, used as it is; none: a tokenizer is trained on the shards."""
     eval_tokens: Count | None = None
     """Tokens per validation, from the start of the last shard; none: the entire shard."""
 

@@ -148,6 +148,22 @@ TEXTS: dict[str, Text] = {
         en="no config was given: using the default {config}; available: {known:list}",
         zh="没有指定配置文件，使用默认的 {config}；可选：{known:list}",
     ),
+    "nanochat/bad-tokenizer": Text(
+        en="{file} is not a tokenizer of nanochat: {why:said}",
+        zh="{file} 不是 nanochat 的分词器：{why:said}",
+        en_hint="set task.tokenizer_file to the tokenizer.pkl that nanochat's tok_train wrote",
+        zh_hint="将 task.tokenizer_file 设为 nanochat 的 tok_train 写出的 tokenizer.pkl",
+    ),
+    "nanochat/tokenizer-size": Text(
+        en="the tokenizer in {file} has {have:,} tokens, but task.vocab_size is {want:,}",
+        zh="{file} 中的分词器有 {have:,} 个 token，而 task.vocab_size 为 {want:,}",
+        en_hint="set task.vocab_size={have}",
+        zh_hint="设置 task.vocab_size={have}",
+    ),
+    "nanochat/ignored-warmup": Text(
+        en="the published schedule has no warm-up; lr.warmup_steps adds one",
+        zh="原版的学习率调度没有预热；需要时设置 lr.warmup_steps",
+    ),
     "nanochat/guide-samples": Text(
         en="the same number of samples per step, each of them shorter", zh="每步样本数不变，每个样本更短"
     ),
@@ -222,6 +238,7 @@ KEYS: dict[str, str] = {
     "task.data_dir": "存放 base_data/shard_00000.parquet 等分片的目录；由它们生成的文件放在旁边。",
     "task.synthetic": "data_dir 中没有分片时，生成小型合成分片，而不是停止。",
     "task.tokenizer_chars": "用训练分片中多少个字符来训练分词器。",
+    "task.tokenizer_file": "nanochat 的 tokenizer.pkl，按原样使用；不设则用分片训练分词器。",
     "task.eval_tokens": "一次验证的 token 数，从最后一个分片的开头算起；不设则用整个分片。",
 }
 """What the keys of the recipe's own section are, in Chinese; the English is the string below each field."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,24 +11,13 @@ import numpy as np
 import numpy.typing as npt
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from headway.recipes.nanochat.section import NUM_SPECIALS
+from headway.recipes.nanochat.section import NUM_SPECIALS, SPECIALS
+from headway.recipes.nanochat.tiktoken_file import Ranks, find_merges
 
 # GPT-4's pattern, but numbers are cut after two digits instead of three: a small vocabulary is not spent on numbers.
 SPLIT_PATTERN = (
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,2}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"
 )
-SPECIALS = (
-    "<|bos|>",
-    "<|user_start|>",
-    "<|user_end|>",
-    "<|assistant_start|>",
-    "<|assistant_end|>",
-    "<|python_start|>",
-    "<|python_end|>",
-    "<|output_start|>",
-    "<|output_end|>",
-)
-assert len(SPECIALS) == NUM_SPECIALS
 TOKENIZER_FILE, TOKEN_BYTES_FILE = "tokenizer.json", "token_bytes.npy"
 
 
@@ -67,17 +57,55 @@ class TextTokenizer:
         """Write `tokenizer.json`."""
         self._inner.save(str(folder / TOKENIZER_FILE))
 
+    def ranks(self) -> Ranks:
+        """Return the tokens as tiktoken keeps them."""
+        vocab = self._inner.get_vocab(with_added_tokens=False)
+        bytes_of = {letter: byte for byte, letter in _letters().items()}
+        tokens = {bytes(bytes_of[letter] for letter in token): number for token, number in vocab.items()}
+        return Ranks(pattern=self.pattern, tokens=tokens)
 
-def train_tokenizer(texts: Iterator[str], *, vocab_size: int) -> TextTokenizer:
-    """Train on texts; the special tokens take the last ids."""
-    inner = Tokenizer(models.BPE())
+    @property
+    def pattern(self) -> str:
+        """How text is split before anything is merged."""
+        return str(json.loads(self._inner.to_str())["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"])
+
+
+def _letters() -> dict[int, str]:
+    """Return the letter by which byte-level BPE writes each byte: itself where it can be seen, else one from 256 on."""
+    seen = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    rest = [byte for byte in range(256) if byte not in seen]
+    return {**{byte: chr(byte) for byte in seen}, **{byte: chr(256 + place) for place, byte in enumerate(rest)}}
+
+
+def _byte_level(model: Any, pattern: str) -> Any:  # Any: tokenizers ships no types
+    inner = Tokenizer(model)
     inner.pre_tokenizer = pre_tokenizers.Sequence(
         [
-            pre_tokenizers.Split(Regex(SPLIT_PATTERN), "isolated"),
+            pre_tokenizers.Split(Regex(pattern), "isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )
     inner.decoder = decoders.ByteLevel()
+    return inner
+
+
+def from_ranks(ranks: Ranks) -> TextTokenizer:
+    """Return the tokenizer that a `tokenizer.pkl` describes."""
+    letters = _letters()
+
+    def spell(token: bytes) -> str:
+        return "".join(letters[byte] for byte in token)
+
+    vocab = {spell(token): number for token, number in ranks.tokens.items()}
+    merges = [(spell(first), spell(second)) for first, second in find_merges(ranks.tokens)]
+    inner = _byte_level(models.BPE(vocab=vocab, merges=merges), ranks.pattern)
+    inner.add_special_tokens(list(SPECIALS))
+    return TextTokenizer(inner)
+
+
+def train_tokenizer(texts: Iterator[str], *, vocab_size: int) -> TextTokenizer:
+    """Train on texts; the special tokens take the last ids."""
+    inner = _byte_level(models.BPE(), SPLIT_PATTERN)
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size - NUM_SPECIALS,
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),

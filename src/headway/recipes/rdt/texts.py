@@ -379,7 +379,14 @@ KEYS: dict[str, str] = {
     "task.vision_encoder": "冻结的图像编码器：`patches`（内置），或 SigLIP 模型的目录（需要 transformers）。",
     "task.text_encoder": "冻结的文本编码器：`words`（内置），或 T5 模型的目录（需要 transformers）。",
     "task.lang_embed": "事先编码好的 safetensors 文件，每个句子一个张量；设置后不再加载文本编码器。",
-    "task.pretrained": "初始权重：使用发布时参数名的 safetensors 文件，或含有 model.safetensors 的目录。",
+    "task.pretrained": (
+        "初始权重，参数名与发布时相同：.safetensors、.bin 或 .pt 文件，DeepSpeed 的 mp_rank_00 文件，"
+        "或含有其中之一的目录。"
+    ),
+    "task.norm": (
+        "归一化的除数：rms：均方根；timm_var：方差的平方根，与 timm 1.0.3 相同，发布的权重以它训练；"
+        "auto：设置了 task.pretrained 时为 timm_var，否则为 rms。"
+    ),
     "task.num_train_timesteps": "扩散的噪声级数（平方余弦）；模型总是预测干净的动作块。",
     "task.loss": "在该机器人用到的槽位上取均方误差；`original`：在全部 128 个槽位上，其中 118 个恒为零。",
     "task.rotation": "如何理解数据中的朝向；`original` 把轴角向量当作欧拉角。",
