@@ -50,7 +50,7 @@ def rdt(folder):
 
 def tfnet(folder):
     write_small(folder / "data")
-    return [*SMALL, "task.framework=torch", "task.synthetic=true"]
+    return [*SMALL, "task.framework=torch", "task.synthetic=true", "task.distill=repaired"]
 
 
 GOLDEN = {

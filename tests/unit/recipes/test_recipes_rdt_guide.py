@@ -115,7 +115,7 @@ def test_an_export_remembers_everything_its_model_was_trained_as(tmp_path):
     about = describe_checkpoint(RunConfig(task=section), 3)
     (tmp_path / "checkpoint-3" / "config.json").write_text(json.dumps(about))
     found = evaluation.section_of(weights, {})
-    assert found == section.model_copy(update={"pretrained": str(weights)})
+    assert found == section.model_copy(update={"pretrained": str(weights), "norm": "rms"})
 
 
 def test_the_published_script_counts_rounds_and_bad_options_are_named():

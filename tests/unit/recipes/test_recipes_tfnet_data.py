@@ -252,6 +252,7 @@ def test_the_guides_switch_for_mixed_precision_is_a_level(given, level):
 
 def test_the_closed_form_gives_the_published_parameter_count():
     assert TfnetSection().num_params(3476) == 73_154_195
+    assert TfnetSection().num_params(3515) == 73_274_003
 
 
 def test_the_best_constant_answer_does_not_depend_on_the_order_of_sets():

@@ -94,7 +94,9 @@ class ClipData:
         kept = self._cache.get(index)
         if kept is not None:
             return kept
-        frames = read_clip(self.clips[index].path, self._section.frame_size, self._section.max_frames)
+        is_thinned = self._is_train or self._section.thin_eval
+        most = self._section.max_frames if is_thinned else None
+        frames = read_clip(self.clips[index].path, self._section.frame_size, most)
         if frames.nbytes <= self._room:
             self._cache[index] = frames
             self._room -= frames.nbytes

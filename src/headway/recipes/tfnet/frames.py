@@ -41,8 +41,8 @@ def list_frames(folder: Path) -> list[Path]:
     return sorted(file for file in folder.iterdir() if file.suffix.lower() in (".jpg", ".jpeg", ".png"))
 
 
-def read_clip(clip: Path, size: int, most: int) -> Frames:
-    """Return the frames of a clip at one size; more than `most` are thinned evenly before they are decoded."""
+def read_clip(clip: Path, size: int, most: int | None) -> Frames:
+    """Return the frames of a clip at one size; more than `most` are thinned before they are decoded; none: all."""
     if not clip.is_dir():
         return _read_video(clip, size, most)
     files = list_frames(clip)
@@ -51,9 +51,9 @@ def read_clip(clip: Path, size: int, most: int) -> Frames:
     return np.stack([_read_image(files[at], size) for at in thin(len(files), most)])
 
 
-def thin(have: int, most: int) -> NDArray[np.int64]:
+def thin(have: int, most: int | None) -> NDArray[np.int64]:
     """Return which frames to keep."""
-    if have <= most:
+    if most is None or have <= most:
         return np.arange(have)
     return np.linspace(0, have - 1, most).round().astype(np.int64)
 
@@ -77,7 +77,7 @@ def _fit(image: Image, size: int) -> Frames:
     return np.asarray(plain, dtype=np.uint8)
 
 
-def _read_video(clip: Path, size: int, most: int) -> Frames:
+def _read_video(clip: Path, size: int, most: int | None) -> Frames:
     with _open_video(clip) as container:
         frames = [_fit(frame.to_image(), size) for frame in container.decode(video=0)]
     if not frames:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from headway.recipes.tfnet.section import TfnetSection
-from headway.recipes.tfnet.weights import initial_weights
+from headway.recipes.tfnet.weights import start_weights
 
 
 def _norm(kind: type[nn.Module], channels: int) -> Any:  # BatchNorm1d and 2d share no public parent
@@ -135,11 +135,13 @@ class Tfnet(nn.Module):
         self.time = Branch(section.feature_size, section.hidden_size)
         self.frequency = Branch(section.feature_size, section.hidden_size) if section.frequency else None
         self.heads = Heads(section.hidden_size, vocabulary + 1, has_frequency=section.frequency)
+        self._frames_file = section.frames_file
 
     def init_weights(self, seed: int) -> None:
-        """Set the weights that this seed means in any framework."""
+        """Set the weights that this seed means in any framework, and those of a file where one is given."""
         state = self.state_dict()
-        start = initial_weights({name: tuple(value.shape) for name, value in state.items()}, seed=seed)
+        shapes = {name: tuple(value.shape) for name, value in state.items()}
+        start = start_weights(shapes, seed=seed, frames_file=self._frames_file)
         with torch.no_grad():
             for name, value in start.items():
                 state[name].copy_(torch.from_numpy(value))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 from unicodedata import east_asian_width
@@ -61,7 +62,8 @@ class TfnetParts:
         for row, length in enumerate(lengths):
             logits_LV = logits_LBV[: int(length), row]
             is_beam = decoder == "beam"
-            found.append(decode_beam(logits_LV, self.section.beam_width) if is_beam else decode_greedy(logits_LV))
+            read = decode_beam(logits_LV, self.section.beam_width) if is_beam else decode_greedy(logits_LV)
+            found.append([word for word, _ in groupby(read)] if self.section.merge_equal else read)
         return found
 
     def score(self, logits_LBV: Floats, batch: Mapping[str, Any]) -> dict[str, float]:

@@ -60,6 +60,8 @@ class TfnetSection(Section):
     """Batches are padded to a multiple of this many frames; larger values mean fewer graphs to compile."""
     time_rescale: Share = 0.2
     """Training clips are slowed down or sped up by up to this share."""
+    thin_eval: bool = False
+    """Sample validation and test clips down to max_frames too; the original reads them in full."""
     flip: Share = 0.5
     """Share of training clips that are mirrored; all frames of a clip in the same way."""
     cache_bytes: Whole = 256 << 20
@@ -72,6 +74,9 @@ class TfnetSection(Section):
     """Residual blocks of the four stages."""
     attention: Stages = (16, 64, 64, 64)
     """Hidden channels of the motion attention before the stem and before stages 2 to 4."""
+    frames_file: PathText | None = None
+    """ResNet-34 weights of ImageNet (resnet34-333f7ec4.pth or resnet34-b627a593.pth) that the frame network starts
+    from, as the original does; none: drawn from the seed."""
     frequency: bool = True
     """Train the second branch on the spectrum of each frame's features."""
     distill: Literal["repaired", "original", "off"] = "repaired"
@@ -82,6 +87,8 @@ class TfnetSection(Section):
     """Weight of each distillation term."""
     decoder: Literal["greedy", "beam"] = "greedy"
     """How glosses are decoded from the logits in evaluation."""
+    merge_equal: bool = False
+    """Read two equal glosses in a row as one, as the original's decoder does."""
     beam_width: Count = 10
     """Number of sentences that beam search keeps."""
     device_target: Literal["auto", "CPU", "GPU", "Ascend"] = "auto"

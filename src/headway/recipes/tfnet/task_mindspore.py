@@ -14,7 +14,7 @@ from headway.recipes.tfnet.clips import ClipData
 from headway.recipes.tfnet.model_mindspore import Tfnet, TfnetLoss, portable_names
 from headway.recipes.tfnet.parts import TfnetParts
 from headway.recipes.tfnet.section import PredictOptions
-from headway.recipes.tfnet.weights import initial_weights
+from headway.recipes.tfnet.weights import start_weights
 from headway.task import RunConfig
 from headway.task.mindspore import Arrays, MindTask, Settings
 
@@ -54,7 +54,8 @@ class TfnetMindTask(MindTask):
         """Return the loss around a model with its initial weights."""
         model = Tfnet(self.section, len(self.parts.vocabulary))
         named = portable_names(model)
-        start = initial_weights({name: tuple(param.shape) for name, param in named.items()}, seed=self.config.seed)
+        shapes = {name: tuple(param.shape) for name, param in named.items()}
+        start = start_weights(shapes, seed=self.config.seed, frames_file=self.section.frames_file)
         for name, param in named.items():
             param.set_data(Tensor(start[name]))
         loss = TfnetLoss(model, self.section)

@@ -5,6 +5,12 @@ from __future__ import annotations
 from headway.messages import Text
 
 TEXTS: dict[str, Text] = {
+    "tfnet/other-frames": Text(
+        en="{file} is not the ResNet-34 of this model: {name} is {have} there, but {want} here",
+        zh="{file} 不是该模型所用的 ResNet-34：其中 {name} 为 {have}，此处为 {want}",
+        en_hint="a torchvision ResNet-34 fits the published widths: preset=original",
+        zh_hint="torchvision 的 ResNet-34 适用于原版的通道数：preset=original",
+    ),
     "tfnet/crop": Text(
         en="task.crop_size={crop} is larger than the frames, task.frame_size={frame}",
         zh="task.crop_size={crop} 大于帧的尺寸 task.frame_size={frame}",
@@ -240,6 +246,12 @@ KEYS: dict[str, str] = {
     "task.channels": "帧网络四个阶段的通道数。",
     "task.blocks": "帧网络四个阶段的残差块数。",
     "task.attention": "主干之前及第 2 至 4 阶段之前的运动注意力的隐藏通道数。",
+    "task.frames_file": (
+        "帧网络起始所用的 ImageNet ResNet-34 权重（resnet34-333f7ec4.pth 或 resnet34-b627a593.pth），与原版相同；"
+        "不设则由随机种子生成。"
+    ),
+    "task.thin_eval": "验证和测试片段也均匀抽取到 max_frames 帧；原版读取全部帧。",
+    "task.merge_equal": "把相邻的两个相同 gloss 读作一个，与原版的解码器相同。",
     "task.frequency": "是否训练第二个分支，其输入为每帧特征的频谱。",
     "task.distill": "卷积向 LSTM 学习的蒸馏方式；original：教师也会被更新，填充帧也计入。",
     "task.kd_temperature": "蒸馏的 softmax 温度。",
