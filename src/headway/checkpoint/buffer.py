@@ -39,6 +39,7 @@ class HostBuffer:
 
     def warm_up(self, touch: Callable[[memoryview], None]) -> None:
         """Have every page touched by a thread, until `settle` is called; what is written meanwhile would be lost."""
+        self._is_wanted.clear()
         # Not a daemon: the interpreter ends those inside a kernel of the framework, which aborts the process (SIGABRT).
         self._thread = threading.Thread(target=self._touch, args=(touch,), name="save-buffer")
         self._thread.start()

@@ -13,7 +13,7 @@ from headway.checkpoint.disk import FileEntry
 from headway.checkpoint.names import parse_shard
 from headway.errors import CheckpointError
 from headway.weights.layout import ITEM_BYTES
-from headway.weights.strict import Reader, finite_json, parse_json
+from headway.weights.strict import Reader, finite_json, no_collection, parse_json
 
 SCHEMA: Final = "checkpoint/1"
 MANIFEST_CAP: Final = 64 << 20
@@ -108,6 +108,7 @@ def _dumps(value: object) -> str:
     return json.dumps(finite_json(value), ensure_ascii=False, allow_nan=False)
 
 
+@no_collection()
 def parse_manifest(data: bytes, *, where: str) -> Manifest:
     """Read a manifest; anything unknown, missing, out of range or not covering its tensors is refused."""
     if len(data) > MANIFEST_CAP:

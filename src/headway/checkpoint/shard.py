@@ -19,7 +19,7 @@ from headway.checkpoint.manifest import (
 from headway.checkpoint.names import part_name, shard_name
 from headway.weights.layout import Span, encode_header
 from headway.weights.reading import open_folder, read_small
-from headway.weights.strict import Reader, parse_json
+from headway.weights.strict import Reader, no_collection, parse_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,7 @@ def write_shard(
     return part
 
 
+@no_collection()
 def read_part(folder: Path, rank: int) -> Part:
     """Read what another rank says it wrote."""
     path = folder / part_name(rank)

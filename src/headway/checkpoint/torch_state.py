@@ -109,14 +109,12 @@ class Saver:
         self._writer.distrust(skipped)
 
     def prepare(self, pieces: Iterable[Piece]) -> None:
-        """Make the memory ready that the first save will need; the pieces are those it will be given."""
+        """Make memory and layout ready that the first save will need; the pieces are those it will be given."""
         mine = list(filter(is_written, pieces))
-        _, spans = outline(mine)
-        total = end_of(spans)
-        if any(piece.tensor.is_cuda for piece in mine):
-            self._take_buffer(total, on_cuda=True)
-        elif self._buffer is None and total:
-            self._buffer = HostBuffer(total)
+        if self._copies is not None or not mine:
+            return
+        self._find_copies(mine)
+        if self._buffer is not None and self._buffer.num_bytes and not self._pinned:
             self._buffer.warm_up(lambda part: torch.frombuffer(part, dtype=torch.uint8)[::_PAGE_BYTES].zero_())
 
     @property
@@ -182,19 +180,23 @@ class Saver:
     def _copy_to_host(self, pieces: Iterable[Piece]) -> Shard:
         """Copy into one buffer that has the layout of the file; the buffer is kept for the next save."""
         mine = list(filter(is_written, pieces))
-        sources = [piece.tensor for piece in mine]
-        on_cuda = any(source.is_cuda for source in sources)
+        copies = self._find_copies(mine)
+        if self._buffer is not None:
+            self._buffer.settle()
+        copy_all([piece.tensor for piece in mine], copies.targets)
+        return copies.shard
+
+    def _find_copies(self, mine: list[Piece]) -> _Copies:
+        """Return where the pieces go: as the last time, where they are the same."""
+        on_cuda = any(piece.tensor.is_cuda for piece in mine)
         # Of 10,000 tensors every one costs more than its bytes; from one save to the next nothing of this changes.
         looks = [(piece.name, piece.tensor.dtype, piece.tensor.shape, piece.shape, piece.offset) for piece in mine]
         if self._copies is None or (self._copies.looks, self._copies.on_cuda) != (looks, on_cuda):
             self._copies = None  # its views would keep the old buffer
-            self._copies = self._prepare_copies(mine, looks, on_cuda=on_cuda)
-        elif self._buffer is not None:
-            self._buffer.settle()
-        copy_all(sources, self._copies.targets)
-        return self._copies.shard
+            self._copies = self._lay_out_copies(mine, looks, on_cuda=on_cuda)
+        return self._copies
 
-    def _prepare_copies(self, mine: list[Piece], looks: list[Any], *, on_cuda: bool) -> _Copies:
+    def _lay_out_copies(self, mine: list[Piece], looks: list[Any], *, on_cuda: bool) -> _Copies:
         """Lay out the file of these pieces and find each its place in the buffer."""
         boxes, spans = outline(mine)
         buffer = self._take_buffer(end_of(spans), on_cuda=on_cuda)

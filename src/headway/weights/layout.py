@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from headway.errors import CheckpointError
-from headway.weights.strict import Reader, parse_json
+from headway.weights.strict import Reader, no_collection, parse_json
 
 ITEM_BYTES: Final[Mapping[str, int]] = {
     "F64": 8, "I64": 8, "U64": 8, "C64": 8,
@@ -95,6 +95,7 @@ def header_bytes(first: bytes, *, where: str, file_bytes: int) -> int:
     return _LENGTH.size + int(length)
 
 
+@no_collection()
 def parse_header(data: bytes, *, where: str, file_bytes: int) -> Header:
     """Read a header and prove that its tensors fill the data section exactly, without a gap or an overlap."""
     reader = Reader(where)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import struct
 import tracemalloc
@@ -31,6 +32,21 @@ def edit(path, change) -> None:
     fields = json.loads((path / "manifest.json").read_bytes())
     change(fields)
     reseal(path, json.dumps(fields).encode())
+
+
+def test_the_collector_of_garbage_is_as_it_was_after_reading_and_after_a_refusal(tmp_path):
+    path = make_checkpoint(tmp_path, 10)
+    verify_checkpoint(path)
+    assert gc.isenabled()
+    edit(path, lambda fields: fields.update(step=-1))
+    refuse(path)
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        refuse(path)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
 
 
 def swap_shard(path, data: bytes, name: str = "rank-00000.safetensors") -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from fakes.disks import CountingDisk, Keep
 from headway.checkpoint import commit, find_resumable, list_checkpoints, torch_state
+from headway.checkpoint.buffer import HostBuffer
 from headway.checkpoint.disk import RealDisk
 from headway.checkpoint.torch_state import Piece, Saver, pieces_of_tensor, restore, split_replicated
 from headway.checkpoint.torch_types import DTYPES
@@ -311,6 +312,26 @@ def test_memory_that_the_driver_does_not_pin_is_used_as_it_is(tmp_path, monkeypa
     for _ in range(2):
         saver._take_buffer(8192, on_cuda=True).fill_(7)
     assert [event["code"] for event in events] == ["engine/save-not-pinned"]
+
+
+def test_what_the_first_save_needs_is_touched_and_laid_out_before_it(tmp_path, monkeypatch):
+    """Issue 19.0: of 10,500 tensors the first save laid out the file while the loop waited."""
+    pieces, touched, laid_out = split_replicated(make_state(), 0, 1), [], []
+    monkeypatch.setattr(torch_state, "outline", _counted(torch_state.outline, laid_out))
+    monkeypatch.setattr(HostBuffer, "_touch", lambda buffer, touch: touched.append(buffer._is_wanted.is_set()))
+    (saver,) = make_savers(tmp_path, 1)
+    saver.prepare(pieces)
+    saver.prepare(pieces)
+    assert len(laid_out) == 1
+    save_all([saver], 1, lambda r: pieces)
+    assert len(laid_out) == 1 and touched == [False]
+
+
+def test_a_state_that_cannot_be_saved_is_refused_before_the_first_step(tmp_path):
+    (saver,) = make_savers(tmp_path, 1)
+    with pytest.raises(CheckpointError) as refused:
+        saver.prepare(pieces_of_tensor("model/w", torch.ones(2, dtype=torch.complex32)))
+    assert refused.value.code == "checkpoint/odd-dtype"
 
 
 def test_a_tensor_handed_over_twice_is_refused_and_the_saver_stays_usable(tmp_path):
