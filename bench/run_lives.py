@@ -489,7 +489,7 @@ def compare(record: Record, facts: Facts, ranks: Attempts) -> list[str]:
     keys, changes = record.life.keys, record.changes
     is_exact = changes <= {"plain", "fork"}
     is_near = changes <= {"plain", "fork", "ranks", "micro", "strategy"} and not keys.norm and keys.dropout == 0
-    is_near = is_near and keys.precision == "fp32" and keys.optimizer == "adamw"
+    is_near = is_near and keys.precision == "fp32"
     if not is_exact and not is_near:
         return []
     place = record.place / "peace"
