@@ -164,7 +164,7 @@ def last_step(book: Book, facts: Facts) -> int:
     for step, value in sorted(facts.validations.items()):
         held[step] = value
         if patience is not None and judge(held)[2] >= patience:
-            return min(step, total)
+            return max(min(step, total), book.parts[-1].step)
     return max(total, book.parts[-1].step)
 
 

@@ -169,13 +169,24 @@ def run_command(words: list[str], place: Path, strikes: tuple[Strike, ...]) -> t
     striker = Striker(place, strikes, process.pid)
     striker.start()
     try:
-        return process.wait(_LIMIT_S), striker.hit
+        code = process.wait(_LIMIT_S)
+        if code == -signal.SIGKILL:  # its ranks find out by themselves, and may end a save first
+            _wait_for_ranks(place)
+        return code, striker.hit
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGQUIT)
         process.wait()
         return -1, striker.hit
     finally:
         striker.end()
+
+
+def _wait_for_ranks(place: Path) -> None:
+    deadline = time.monotonic() + _LIMIT_S
+    beats = [RunDir(job.parent).heartbeat(rank) for job in place.glob("runs/*/job.json") for rank in range(4)]
+    pids = [beat.pid for path in beats if path.exists() and (beat := read_beat(path))]
+    while any(map(_is_alive, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
 
 
 class Striker(threading.Thread):
