@@ -10,9 +10,9 @@ import random
 import pytest
 from blake3 import blake3
 
-from headway.checkpoint import stream
 from headway.checkpoint.buffer import HostBuffer
 from headway.checkpoint.disk import RealDisk, write_file
+from headway.weights import stream
 from headway.weights.stream import DIRECT_ALIGN, DirectWriter, hash_stream
 
 
