@@ -330,7 +330,7 @@ def test_what_the_first_save_needs_is_touched_and_laid_out_before_it(tmp_path, m
 def test_a_state_that_cannot_be_saved_is_refused_before_the_first_step(tmp_path):
     (saver,) = make_savers(tmp_path, 1)
     with pytest.raises(CheckpointError) as refused:
-        saver.prepare(pieces_of_tensor("model/w", torch.ones(2, dtype=torch.complex32)))
+        saver.prepare(pieces_of_tensor("model/w", torch.ones(2, dtype=torch.complex128)))
     assert refused.value.code == "checkpoint/odd-dtype"
 
 
