@@ -56,8 +56,8 @@ TEXTS: dict[str, Text] = {
         zh_hint="可以用数字、名字、+ - * /、比较、and、or、not，例如 `val.bpb > 1.2 and step > 1000`",
     ),
     "alert/condition-name": Text(
-        en="a condition cannot use `{name}`, because no number has this name; available: {known}",
-        zh="条件里没有名为 `{name}` 的数值；可用的有 {known}",
+        en="a condition cannot use `{name}`, because no number has this name; available: {known:list}",
+        zh="条件里没有名为 `{name}` 的数值；可用的有 {known:list}",
         en_hint="write `{near}`",
         zh_hint="写成 `{near}`",
     ),

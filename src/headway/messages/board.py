@@ -122,7 +122,7 @@ TEXTS: dict[str, Text] = {
     ),
     "board/note-opt-tag": Text(en="add this tag; may be given several times", zh="添加标签，可多次使用"),
     "board/note-opt-untag": Text(en="remove this tag; may be given several times", zh="去掉标签，可多次使用"),
-    "board/note-tags": Text(en="tags: {tags}", zh="标签：{tags}"),
+    "board/note-tags": Text(en="tags: {tags:list}", zh="标签：{tags:list}"),
     "board/note-none": Text(en="no note", zh="没有备注"),
     "board/note": Text(en="Note and tags", zh="备注与标签"),
     "board/note-how": Text(en="To write them, type in a terminal:", zh="在终端中填写："),

@@ -176,7 +176,7 @@ TEXTS: dict[str, Text] = {
         zh_hint=f"按所用集群的设置新建，例如：\n{_SITE}",
     ),
     "cluster/no-site": Text(
-        en="{path} has no site {site}; its sites: {known}", zh="{path} 中没有站点 {site}；已有的站点：{known}"
+        en="{path} has no site {site}; its sites: {known:list}", zh="{path} 中没有站点 {site}；已有的站点：{known:list}"
     ),
     "cluster/site-key": Text(
         en="{path}: {place} is not a setting of a site; the nearest is {near}",

@@ -29,26 +29,37 @@ TEXTS = {
     "engine/batch-not-neutral": Text(
         en="{before} samples per device ran out of memory, and a smaller micro-batch would change the training: the"
         " gradients of {after} samples at once and of {other} at a time differ by {difference} (limit {limit})",
-        zh="每卡 {before} 个样本时内存不足，而减小微批会改变训练：一次 {after} 个样本与每次 {other} 个样本的"
+        zh="每卡 {before} 个样本时显存或内存不足，而减小微批会改变训练：一次 {after} 个样本与每次 {other} 个样本的"
         "梯度相对差异为 {difference}（上限 {limit}）",
-        en_hint="return the sum and the count of the loss from the recipe (not a mean); to continue in any case:"
-        " launch.on_oom=always",
-        zh_hint="让配方的 loss 返回总和与个数（而不是平均值）；如仍要继续：launch.on_oom=always",
+        en_hint=(
+            "return the sum and the count of the loss from the recipe (not a mean); to continue in any case:\n"
+            "  headway resume {run} launch.on_oom=always"
+        ),
+        zh_hint=(
+            "让配方的 loss 返回总和与个数（而不是平均值）；如仍要继续：\n  headway resume {run} launch.on_oom=always"
+        ),
     ),
     "engine/batch-norm-not-neutral": Text(
         en="{before} samples per device ran out of memory, and a smaller micro-batch would change the training:"
         " {layers} computes its statistics over the micro-batch",
-        zh="每卡 {before} 个样本时内存不足，而减小微批会改变训练：{layers} 的统计量按微批计算",
-        en_hint="to continue with {after} samples per device in any case: launch.on_oom=always; or save memory with"
-        " train.activation_checkpoint=true",
-        zh_hint="如仍要以每卡 {after} 个样本继续：launch.on_oom=always；或用 train.activation_checkpoint=true 节省显存",
+        zh="每卡 {before} 个样本时显存或内存不足，而减小微批会改变训练：{layers} 的统计量按微批计算",
+        en_hint=(
+            "to save memory, or to continue with {after} samples per device in any case:\n"
+            "  headway resume {run} train.activation_checkpoint=true  # saves memory\n"
+            "  headway resume {run} launch.on_oom=always  # continues with {after} samples"
+        ),
+        zh_hint=(
+            "节省显存，或仍以每卡 {after} 个样本继续：\n"
+            "  headway resume {run} train.activation_checkpoint=true  # 节省显存\n"
+            "  headway resume {run} launch.on_oom=always  # 以 {after} 个样本继续"
+        ),
     ),
     "engine/batch-not-proven": Text(
         en="{before} samples per device ran out of memory; on MindSpore it cannot be checked that {after} samples per"
         " device are the same training",
-        zh="每卡 {before} 个样本时内存不足；在 MindSpore 上无法核对每卡 {after} 个样本时训练是否保持不变",
-        en_hint="to continue in any case: launch.on_oom=always",
-        zh_hint="如仍要继续：launch.on_oom=always",
+        zh="每卡 {before} 个样本时显存或内存不足；在 MindSpore 上无法核对每卡 {after} 个样本时训练是否保持不变",
+        en_hint="to continue in any case:\n  headway resume {run} launch.on_oom=always",
+        zh_hint="如仍要继续：\n  headway resume {run} launch.on_oom=always",
     ),
     "engine/not-finite": Text(
         en="NaN or Inf in the {what:word} of step {step}; first on rank {rank}, samples {samples:list}",

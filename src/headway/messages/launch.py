@@ -106,7 +106,7 @@ TEXTS: dict[str, Text] = {
     "launch/batch-reduced": Text(
         en="out of memory at {before} samples per device: continuing with {after} and gradient accumulation"
         " {accumulation}; the total batch of {batch} samples and the learning rate stay the same",
-        zh="每卡批大小为 {before} 时内存不足：改为 {after}，梯度累积 {accumulation} 次后继续训练；"
+        zh="每卡批大小为 {before} 时显存或内存不足：改为 {after}，梯度累积 {accumulation} 次后继续训练；"
         "总批大小 {batch} 和学习率不变",
         en_hint="to stop instead: launch.on_oom=stop",
         zh_hint="如需改为停止：launch.on_oom=stop",
@@ -137,7 +137,7 @@ TEXTS: dict[str, Text] = {
     "launch/knobs-turned": Text(
         en="out of memory: starting the line again with {changes}; a script that resumes from its own checkpoint loses"
         " nothing before it",
-        zh="内存不足：以 {changes} 重新启动这条命令；能从自身检查点继续的脚本不会丢失检查点之前的进度",
+        zh="显存或内存不足：以 {changes} 重新启动这条命令；能从自身检查点继续的脚本不会丢失检查点之前的进度",
     ),
     "launch/loss-not-finite": Text(
         en="the loss is {value} at step {step}; the training continues (--on-nan stop ends it)",

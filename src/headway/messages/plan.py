@@ -414,7 +414,7 @@ TEXTS: dict[str, Text] = {
     "plan/row-in-memory": Text(en="copy kept in memory", zh="主机内存中的副本"),
     "plan/value-no-copies": Text(en="off", zh="关闭"),
     "plan/value-copies-auto": Text(
-        en="every step, or less often to stay below 5% of the time", zh="每步一次，超过 5% 的时间时减少次数"
+        en="every step, or less often to stay below 5% of the time", zh="每步一次；耗时超过 5% 时减少次数"
     ),
     "plan/from-copies-room": Text(
         en="two copies take {need}, more than half of the free {free}",
@@ -423,7 +423,8 @@ TEXTS: dict[str, Text] = {
     "plan/from-copies-mindspore": Text(en="not with MindSpore", zh="MindSpore 不支持"),
     "plan/from-copies-size": Text(en="{need} of host memory", zh="占主机内存 {need}"),
     "plan/from-copies-price": Text(
-        en="{need} of host memory, {copy} per copy, {step} per step", zh="占主机内存 {need}，每份 {copy}，每步 {step}"
+        en="{need} of host memory; a copy takes {copy}, a step {step}",
+        zh="占主机内存 {need}；复制一次 {copy}，训练一步 {step}",
     ),
     "plan/row-disk": Text(en="disk for checkpoints", zh="检查点占用磁盘"),
     "plan/value-memory-fits": Text(en="{used} of {have}: fits", zh="{used} / {have}：放得下"),
@@ -546,6 +547,7 @@ TEXTS: dict[str, Text] = {
     "plan/script-by-hand": Text(
         en="{num} of them trained, without an optimizer", zh="其中 {num} 个参与训练，没有优化器"
     ),
+    "plan/script-how": Text(en="{origin}; {what}", zh="{origin}；{what}"),
     "plan/script-whole": Text(en="two steps, without evaluation and loading", zh="两步训练，不含验证与加载"),
     "plan/script-next": Text(en="next: headway run -- {line}", zh="下一步：headway run -- {line}"),
     "plan/title": Text(en="plan for {recipe}", zh="{recipe} 的训练计划"),

@@ -56,8 +56,8 @@ Example:
         zh="由一个进程依次处理所有 rank 的微批：样本完全一致，求和的末位数字可能不同",
     ),
     "replay/together": Text(
-        en="no sample fails by itself, only all of these together: {samples}",
-        zh="单独处理时没有样本失败，仅当这些样本一起时失败：{samples}",
+        en="none of the samples fails alone; they fail only together: {samples:list}",
+        zh="每个样本单独处理都不失败，只有这些样本放在一起才失败：{samples:list}",
     ),
     **{
         f"replay/part-{kind}": Text(

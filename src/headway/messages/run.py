@@ -51,7 +51,7 @@ SIGUSR1、SIGUSR2 和 SIGHUP 转发给会处理它们的进程，训练继续。
     ),
     "run/option-oom-knob": Text(
         en="after an out-of-memory error, start again with these numbers changed: 'batch_size/2,grad_accum*2'",
-        zh="内存不足后修改这些参数并重新启动：'batch_size/2,grad_accum*2'",
+        zh="显存或内存不足后修改这些参数并重新启动：'batch_size/2,grad_accum*2'",
     ),
     "run/oom-knob": Text(
         en="--oom-knob {text} cannot be read: it is a list of NAME/NUMBER and NAME*NUMBER, with numbers from 2 to 9999",

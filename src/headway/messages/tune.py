@@ -111,7 +111,7 @@ TEXTS: dict[str, Text] = {
     "tune/probe-interrupted": Text(en="interrupted", zh="被中断"),
     "tune/budget-unreadable": Text(
         en="--budget {given} is not a time of at least 3 seconds",
-        zh="--budget {given} 不是至少 3 秒的时间",
+        zh="--budget 给的是 {given}，应为不少于 3 秒的时长",
         en_hint=("write it like 10m, 90s or 1h:\n  --budget 10m"),
         zh_hint=("写成 10m、90s 或 1h 这样：\n  --budget 10m"),
     ),

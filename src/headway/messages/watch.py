@@ -8,7 +8,7 @@ TEXTS: dict[str, Text] = {
         en="healthy; time per step differs from the plan by {off}%", zh="正常；每步时间与计划相差 {off}%"
     ),
     "watch/findings": Text(en="open findings: {num}; key 6 shows them", zh="未解决的问题：{num} 个；按 6 查看"),
-    "watch/late": Text(en="no heartbeat from rank {ranks} for {age}", zh="rank {ranks} 已 {age} 没有心跳"),
+    "watch/late": Text(en="no heartbeat from rank {ranks:list} for {age}", zh="rank {ranks:list} 已 {age} 没有心跳"),
     "watch/no-checkpoint": Text(en="no checkpoint yet", zh="还没有检查点"),
     "watch/checkpoint": Text(
         en="checkpoint of step {step}, verified; {num} kept, {size}",

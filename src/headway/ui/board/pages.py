@@ -50,7 +50,7 @@ from headway.ui.report.both_languages import both_said
 from headway.ui.report.thin import thin
 from headway.ui.samples import list_samples
 from headway.ui.text import clean_text
-from headway.units import count, duration, short, size
+from headway.units import ABSENT, count, duration, short, size
 
 _MOST_COMPARED: Final = 6
 _MOST_RANKS: Final = 128
@@ -228,9 +228,9 @@ def _ranks(store: Store, run: RunDir, facts: Facts, query: Query) -> dict[str, A
                 "lag": max(0, most - step),
                 "age": duration(one.age_s) if one is not None and one.age_s is not None else "",
                 "is_late": one is not None and one.age_s is not None and one.age_s > 10,
-                "time": duration(_mean(times)) if times else "n/a",
-                "memory": size(float(steps["mem"][-1])) if num and math.isfinite(steps["mem"][-1]) else "n/a",
-                "cores": f"{number(reading.get('cpu')):.2f}" if math.isfinite(number(reading.get("cpu"))) else "n/a",
+                "time": duration(_mean(times)) if times else ABSENT,
+                "memory": size(float(steps["mem"][-1])) if num and math.isfinite(steps["mem"][-1]) else ABSENT,
+                "cores": f"{number(reading.get('cpu')):.2f}" if math.isfinite(number(reading.get("cpu"))) else ABSENT,
                 "bars": bars,
                 "last": redact_lines([last[:300]])[0],
             }
@@ -437,11 +437,11 @@ def _result(facts: Facts) -> dict[str, str]:
     state = facts.state
     took = facts.steps.own_s[facts.steps.weight > 0] if facts.steps is not None else np.zeros(0)
     return {
-        "best": f"{clean_text(state.best.name)} {state.best.value:.4g}" if state.best else "n/a",
+        "best": f"{clean_text(state.best.name)} {state.best.value:.4g}" if state.best else ABSENT,
         "loss": _figure(state.loss),
         "step": count(state.step),
-        "speed": _rate(state.rate_samples_s, state.tokens_per_sample) or "n/a",
-        "step_time": duration(float(np.nanmedian(took))) if np.isfinite(took).any() else "n/a",
+        "speed": _rate(state.rate_samples_s, state.tokens_per_sample) or ABSENT,
+        "step_time": duration(float(np.nanmedian(took))) if np.isfinite(took).any() else ABSENT,
         "wall": duration(facts.wall_s),
         "commit": tables.describe_command(facts)["commit"][:10],
     }
@@ -488,10 +488,10 @@ def machine(store: Store, reader: MachineReader) -> dict[str, Any]:
     return {
         "host": [
             ("cores", f"{host.get('total_cores')}"),
-            ("cpu", f"{host['cpu']:.0f}%" if host.get("cpu") is not None else "n/a"),
+            ("cpu", f"{host['cpu']:.0f}%" if host.get("cpu") is not None else ABSENT),
             ("memory", f"{size(number(host.get('mem')))} / {size(number(host.get('total_mem')))}"),
             ("disk", size(number(host.get("disk_free")))),
-            ("stall", f"{host['stall_cpu']:.0f}%" if host.get("stall_cpu") is not None else "n/a"),
+            ("stall", f"{host['stall_cpu']:.0f}%" if host.get("stall_cpu") is not None else ABSENT),
         ],
         "gpus": [_gpu_now(one) for one in found["gpus"]],
         "running": [_run_row(store, row) for row in running[:50]],
@@ -503,13 +503,13 @@ def _gpu_now(one: dict[str, Any]) -> dict[str, Any]:
     util = number(one.get("now_util"))
     return {
         "name": f"GPU {one.get('now_i')}",
-        "about": str(one.get("name") or "n/a"),
+        "about": str(one.get("name") or ABSENT),
         "is_lost": bool(one.get("now_lost")),
-        "util": f"{util:.0f}%" if math.isfinite(util) else "n/a",
+        "util": f"{util:.0f}%" if math.isfinite(util) else ABSENT,
         "width": round(util) if math.isfinite(util) else 0,
         "memory": f"{size(number(one.get('now_mem')))} / {size(number(one.get('mem')))}",
-        "temp": f"{number(one.get('now_temp')):.0f} °C" if one.get("now_temp") is not None else "n/a",
-        "power": f"{number(one.get('now_power')):.0f} W" if one.get("now_power") is not None else "n/a",
+        "temp": f"{number(one.get('now_temp')):.0f} °C" if one.get("now_temp") is not None else ABSENT,
+        "power": f"{number(one.get('now_power')):.0f} W" if one.get("now_power") is not None else ABSENT,
         "holders": "; ".join(map(str, one.get("now_procs") or ())),
     }
 
@@ -533,7 +533,7 @@ def _mean(values: Any) -> float:
 
 
 def _figure(value: float | None) -> str:
-    return "n/a" if value is None or math.isnan(value) else f"{value:.4g}"
+    return ABSENT if value is None or math.isnan(value) else f"{value:.4g}"
 
 
 def _rate(rate: float | None, tokens: int | None) -> str:

@@ -198,7 +198,7 @@ def list_machine(facts: Facts) -> list[tuple[str, str]]:
     for gpu in facts.machine.get("gpus") or ():
         if isinstance(gpu, dict):
             memory = size(number_or_none(gpu.get("total_bytes")))
-            rows.append((f"gpu {gpu.get('index')}", f"{gpu.get('name') or 'n/a'}, {memory}"))
+            rows.append((f"gpu {gpu.get('index')}", f"{gpu.get('name') or ABSENT}, {memory}"))
     return rows
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from headway.messages import say
+from headway.messages import language, say, speak
 from headway.units import ABSENT, size
 
 
@@ -34,4 +34,4 @@ def _note(row: Mapping[str, Any]) -> str:
         for what, is_so in (("best", row["is_best"]), ("suspect", row["suspect"]))
         if is_so
     ]
-    return ", ".join(notes)
+    return speak(notes, language(), "list") if notes else ""

@@ -163,7 +163,7 @@ def _script_rows(found: ScriptForecast) -> Iterator[tuple[str, str, str]]:
     yield (
         say("plan/row-gpu-memory" if found.device else "plan/row-memory"),
         value,
-        f"{origin}; {say('plan/script-whole')}",
+        say("plan/script-how", origin=origin, what=say("plan/script-whole")),
     )
     if (most := found.largest_micro_batch) is not None:
         yield say("plan/row-script-largest"), count(most), say("plan/from-even-growth")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
@@ -10,7 +11,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from headway.messages import say
+from headway.messages import language, say, speak
 from headway.redact import redact_lines
 from headway.telemetry import RunDir, RunState, read_log_tail, run_state
 from headway.ui.terminal.progress_line import clock_text, speed_text
@@ -83,13 +84,17 @@ def _numbers(state: RunState) -> Table:
         ("val", measure_text(state.validation)),
         ("best", _best_text(best.name, best.value, best.step) if best else ABSENT),
         ("speed", speed_text(state)),
-        ("checkpoints", ", ".join(_saved_text(s.step, s.num_bytes) for s in kept[-3:]) or ABSENT),
+        ("checkpoints", _list(_saved_text(s.step, s.num_bytes) for s in kept[-3:]) if kept else ABSENT),
         ("attempts", str(state.attempts)),
         ("incidents", str(state.incidents)),
     ]
     for key, value in rows:
         table.add_row(Text(say(f"ui/watch-{key}"), style="dim"), Text(value))
     return table
+
+
+def _list(items: Iterable[str]) -> str:
+    return speak(list(items), language(), "list")
 
 
 def _best_text(name: str, value: float, step: int) -> str:

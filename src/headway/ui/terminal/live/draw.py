@@ -16,7 +16,7 @@ from headway.ui.terminal.live.snapshot import Snapshot
 from headway.ui.terminal.progress_line import clock_text, speed_text
 from headway.ui.terminal.runs import state_text, step_text
 from headway.ui.text import clean_text
-from headway.units import duration, short, size
+from headway.units import ABSENT, duration, short, size
 
 UTIL_TARGET, TEMP_TARGET = 90.0, 80.0
 
@@ -32,7 +32,7 @@ def draw_head(view: Snapshot, width: int) -> Text:
     text.append_text(draw_verdict(view))
     text.append("\n")
     text.append_text(_draw_progress(state, width))
-    loss = "n/a" if state.loss is None else f"{state.loss:.4g}"
+    loss = ABSENT if state.loss is None else f"{state.loss:.4g}"
     parts = [f"{say('ui/watch-loss')} {loss}"]
     if state.validation is not None:
         parts.append(f"{say('ui/watch-val')} {clean_text(state.validation.name)} {state.validation.value:.4g}")
@@ -121,7 +121,7 @@ def draw_devices(view: Snapshot, width: int) -> Table:
     for name in ("rank", "cores", "memory"):
         table.add_column(Text(say(f"watch/col-{name}"), style="dim"), justify="right")
     for row in view.ranks:
-        cores = f"{row.cores:.2f}" if math.isfinite(row.cores) else "n/a"
+        cores = f"{row.cores:.2f}" if math.isfinite(row.cores) else ABSENT
         table.add_row(str(row.rank), cores, size(row.memory_bytes))
     return table
 
@@ -158,7 +158,7 @@ def draw_ranks(view: Snapshot, width: int) -> Table:
             Text(say(f"ui/phase-{row.phase}")),
             Text(str(row.step), style="yellow" if row.step < most - 1 else ""),
             Text(duration(row.age_s) if row.age_s is not None else "", style="red" if is_late else ""),
-            Text(duration(row.step_s) if math.isfinite(row.step_s) else "n/a"),
+            Text(duration(row.step_s) if math.isfinite(row.step_s) else ABSENT),
             Text(_or_na(100 * row.shares.get("data", math.nan), "{:.0f}%")),
             Text(_or_na(100 * row.shares.get("comm", math.nan), "{:.0f}%")),
             Text(_or_na(row.cores, "{:.2f}")),
@@ -199,7 +199,7 @@ def draw_checkpoints(view: Snapshot) -> Table:
         state = say("watch/verified") if saved.is_there else say("watch/removed")
         star = "★ " if saved.step == best else ""
         command = f"headway resume {clean_text(view.state.name)} --step {saved.step}" if saved.is_there else ""
-        stall = duration(saved.stall_s) if math.isfinite(saved.stall_s) else "n/a"
+        stall = duration(saved.stall_s) if math.isfinite(saved.stall_s) else ABSENT
         style = "" if saved.is_there else "dim"
         table.add_row(str(saved.step), size(saved.num_bytes), stall, star + state, command, style=style)
     return table
@@ -286,8 +286,8 @@ def _table() -> Table:
 
 
 def _or_na(value: float, shape: str) -> str:
-    return shape.format(value) if math.isfinite(value) else "n/a"
+    return shape.format(value) if math.isfinite(value) else ABSENT
 
 
 def _clock(unix: float) -> str:
-    return time.strftime("%H:%M:%S", time.localtime(unix)) if math.isfinite(unix) else "n/a"
+    return time.strftime("%H:%M:%S", time.localtime(unix)) if math.isfinite(unix) else ABSENT
