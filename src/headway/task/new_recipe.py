@@ -6,9 +6,11 @@ import re
 from pathlib import Path
 
 from headway.errors import UsageError
+from headway.messages import language
 from headway.task.registry import RECIPES
 
 _TEMPLATE = Path(__file__).parent / "template"
+"""The files with English comments; those with Chinese ones, with the same code, are in its folder `zh`."""
 
 
 def plan_recipe(name: str, folder: Path) -> dict[Path, str]:
@@ -17,9 +19,10 @@ def plan_recipe(name: str, folder: Path) -> dict[Path, str]:
         raise UsageError("recipes/name-not-free", name=name, known=", ".join(sorted(RECIPES)))
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError("recipes/folder-not-empty", folder=folder)
+    template = _TEMPLATE / "zh" if language() == "zh" else _TEMPLATE
     return {
         folder / path.name.replace("mytask", name): _rename(path.read_text(encoding="utf-8"), name)
-        for path in sorted(_TEMPLATE.glob("*.py"))
+        for path in sorted(template.glob("*.py"))
     }
 
 

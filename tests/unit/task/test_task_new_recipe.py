@@ -1,6 +1,8 @@
 """`headway new --recipe`: what it writes loads, passes its own tests and refuses what it cannot be."""
 
+import ast
 import os
+import re
 import subprocess
 import sys
 
@@ -9,6 +11,7 @@ import pytest
 from fakes.engine_run import make_run, read_tensors
 from headway.engine.loop import train
 from headway.errors import UsageError
+from headway.messages import set_language
 from headway.task import find_recipe, make_recipe, plan_recipe
 from headway.telemetry import RunDir
 
@@ -24,6 +27,26 @@ def test_the_new_recipe_loads_and_its_own_tests_pass(tmp_path):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0 and "3 passed" in done.stdout, done.stdout
+
+
+def code_of(text):
+    """Return a module without its docstrings, as one text; comments are not in it anyway."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(body := getattr(node, "body", None), list):
+            node.body = [one for one in body if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))]
+    return ast.dump(tree)
+
+
+def test_in_chinese_the_same_code_has_chinese_comments(tmp_path):
+    english = plan_recipe("mytask", tmp_path)
+    set_language("zh")
+    chinese = plan_recipe("mytask", tmp_path)
+    set_language("en")
+    assert len(english) == 3 and list(chinese) == list(english)
+    assert [code_of(text) for text in chinese.values()] == [code_of(text) for text in english.values()]
+    remarks = [re.findall(r'#.*|"""(?:.|\n)*?"""', text) for text in chinese.values()]
+    assert [one for some in remarks for one in some if not re.search("[\u4e00-\u9fff]|# headway train", one)] == []
 
 
 @pytest.mark.parametrize("name", ["nanochat", "My-Task", "2nd", ""])

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # bash train_single_task.sh [--key=value …]
-# One GPU, one LIBERO task. What stands after -- is yours.
+# 单卡，一个 LIBERO 任务。-- 之后的参数来自命令行。
+# One GPU, one LIBERO task. What follows -- is what you type.
 export CUDA_VISIBLE_DEVICES="${CUDA_VISIBLE_DEVICES:-1}"
 exec "@PYTHON@" -P -m headway guide rdt train --project="$(dirname "$(readlink -f "$0")")" --num_processes=1 \
     --config_path=configs/base.yaml \

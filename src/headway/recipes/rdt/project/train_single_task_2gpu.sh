@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # bash train_single_task_2gpu.sh [--key=value …]
-# Two GPUs, one LIBERO task. --train_batch_size is over both GPUs (16: 8 on each). What stands after -- is yours.
+# 双卡，一个 LIBERO 任务。--train_batch_size 是两张 GPU 的总和（16 即每卡 8）。-- 之后的参数来自命令行。
+# Two GPUs, one LIBERO task. --train_batch_size is over both GPUs (16: 8 on each). What follows -- is what you type.
 export CUDA_VISIBLE_DEVICES="${CUDA_VISIBLE_DEVICES:-0,1}"
 exec "@PYTHON@" -P -m headway guide rdt train --project="$(dirname "$(readlink -f "$0")")" --num_processes=2 \
     --config_path=configs/base.yaml \

@@ -1,6 +1,6 @@
 """torchrun --nproc_per_node=8 atlas/train.py --config atlas/configs/train_config.yaml [--resume FILE] [--full-size]"""
 
-import math  # noqa: F401  # for the second rule below
+import math  # noqa: F401  # 供下面的第二种写法使用 · for the second rule below
 import os
 import sys
 
@@ -8,7 +8,8 @@ PROJECT = "--project=" + os.path.dirname(os.path.dirname(os.path.realpath(__file
 
 PYTHON = r"@PYTHON@"
 
-# The learning rate: linear rule. More careful: base_lr * math.sqrt(world_size). Not scaled: base_lr.
+# 学习率：线性缩放。更保守的写法是 base_lr * math.sqrt(world_size)；不缩放则写 base_lr。
+# Learning rate: linear scaling. More careful: base_lr * math.sqrt(world_size). Not scaled: base_lr.
 base_lr, world_size = 1.0, int(os.environ.get("WORLD_SIZE", "1"))
 effective_lr = base_lr * world_size
 
