@@ -38,6 +38,14 @@ def duration(seconds: float | None) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
+def age(seconds: float) -> tuple[str, str]:
+    """Return a time that has passed as its unit and a whole number of it: `("min", "12")`; a future one is 0 seconds."""
+    for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return unit, f"{seconds / length:.0f}"
+    return "s", f"{max(0.0, seconds):.0f}"
+
+
 def count(number: float | None) -> str:
     """Return a count with commas between the thousands: `1,048,576`."""
     if number is None:

@@ -50,7 +50,7 @@ from headway.ui.report.both_languages import both_said
 from headway.ui.report.thin import thin
 from headway.ui.samples import list_samples
 from headway.ui.text import clean_text
-from headway.units import ABSENT, count, duration, short, size
+from headway.units import ABSENT, age, count, duration, short, size
 
 _MOST_COMPARED: Final = 6
 _MOST_RANKS: Final = 128
@@ -433,7 +433,7 @@ def compare(store: Store, query: Query) -> dict[str, Any]:
     }
 
 
-def _result(facts: Facts) -> dict[str, str]:
+def _result(facts: Facts) -> dict[str, Markup | str]:
     state = facts.state
     took = facts.steps.own_s[facts.steps.weight > 0] if facts.steps is not None else np.zeros(0)
     return {
@@ -536,14 +536,18 @@ def _figure(value: float | None) -> str:
     return ABSENT if value is None or math.isnan(value) else f"{value:.4g}"
 
 
-def _rate(rate: float | None, tokens: int | None) -> str:
+def _rate(rate: float | None, tokens: int | None) -> Markup:
     if rate is None or not math.isfinite(rate):
-        return ""
-    return f"{short(rate * tokens)} tok/s" if tokens else f"{short(rate)}/s"
+        return Markup("")
+    return both("ui/rate-tokens", rate=short(rate * tokens)) if tokens else both("ui/rate-samples", rate=short(rate))
 
 
-def _ago(unix: float | None) -> str:
-    return "" if unix is None else duration(max(0.0, time.time() - unix))
+def _ago(unix: float | None) -> Markup:
+    """Return how long ago, in one unit, as `headway runs` says it."""
+    if unix is None:
+        return Markup("")
+    unit, num = age(time.time() - unix)
+    return both(f"ui/ago-{unit}", num=num)
 
 
 def _whole(text: str | None, low: int, high: int) -> int | None:

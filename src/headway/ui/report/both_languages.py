@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from headway.messages import LANGUAGES, Language, find_text, say
+from headway.messages import LANGUAGES, Language, find_text, say, speak
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,12 @@ class Said:
 def both(code: str, **facts: object) -> Markup:
     """Return a message in both languages; facts are escaped, they may come from a run."""
     return both_said({lang: _say(code, lang, facts) for lang in LANGUAGES})
+
+
+def both_list(items: Iterable[str]) -> Markup:
+    """Return a list joined as each language does it; without an item, nothing."""
+    listed = list(items)
+    return both_said({lang: speak(listed, lang, "list") for lang in LANGUAGES}) if listed else Markup("")
 
 
 def both_said(texts: Mapping[Language, str]) -> Markup:

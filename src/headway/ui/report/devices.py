@@ -221,7 +221,7 @@ def _rank_row(history: DeviceHistory, rank: int) -> DeviceRow:
     )
 
 
-def _throttle(history: DeviceHistory, index: int) -> str:
+def _throttle(history: DeviceHistory, index: int) -> Markup:
     seen: dict[str, float] = {}
     total = 0.0
     for reading in history.readings:
@@ -229,7 +229,7 @@ def _throttle(history: DeviceHistory, index: int) -> str:
         total += weight
         for reason in one.get("throttle") or ():
             seen[str(reason)] = seen.get(str(reason), 0.0) + weight
-    return ", ".join(f"{reason} {100 * weight / total:.0f}%" for reason, weight in seen.items())
+    return both_list(f"{reason} {100 * weight / total:.0f}%" for reason, weight in seen.items())
 
 
 def host_line(history: DeviceHistory) -> dict[str, Any]:

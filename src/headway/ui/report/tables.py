@@ -74,7 +74,7 @@ def graded(text: str, planned: float | None, happened: float | None) -> str:
     return f"{text} ({(planned - happened) / happened:+.0%})"
 
 
-def list_measures(facts: Facts) -> list[tuple[str, str, str]]:
+def list_measures(facts: Facts) -> list[tuple[str, str, Markup]]:
     """Return what the last validation and the last trial found, each beside the baselines of its name."""
     baselines: dict[str, Any] = {}
     found: dict[str, Any] = {}
@@ -87,7 +87,7 @@ def list_measures(facts: Facts) -> list[tuple[str, str, str]]:
     rows = []
     for name, value in found.items():
         beside = {key.removesuffix(f"_{name}"): one for key, one in baselines.items() if key.endswith(f"_{name}")}
-        words = ", ".join(f"{clean_text(key)} {number(one):.4g}" for key, one in beside.items())
+        words = both_list(f"{clean_text(key)} {number(one):.4g}" for key, one in beside.items())
         rows.append((clean_text(name), f"{number(value):.4g}", words))
     return rows
 
@@ -97,7 +97,7 @@ def list_beside(facts: Facts) -> list[tuple[str, Markup, str, Markup]]:
     rows = []
     for one in facts.beside:
         best, gain = one.state.best, one.gain(facts.beside[0])
-        words = ", ".join(f"{key}={value}" for key, value in one.settings.items())
+        words = both_list(f"{key}={value}" for key, value in one.settings.items())
         is_this = one is facts.beside[0]
         if is_this or math.isnan(gain):
             told = both("report/beside-this") if is_this else Markup("–")
@@ -165,7 +165,7 @@ def list_checkpoints(facts: Facts) -> list[dict[str, Any]]:
             "size": size(saved.num_bytes),
             "stall": duration(number_or_none(saved.stall_s)),
             "write": duration(number_or_none(saved.write_s)),
-            "measures": ", ".join(f"{k} {number(v):.4g}" for k, v in measures.get(saved.step, {}).items()) or ABSENT,
+            "measures": both_list(f"{k} {number(v):.4g}" for k, v in measures.get(saved.step, {}).items()) or ABSENT,
             "is_best": best is not None and best.step == saved.step,
             "is_there": saved.is_there,
         }

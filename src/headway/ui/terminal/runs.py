@@ -15,7 +15,7 @@ from headway.redact import redact
 from headway.telemetry import Cause, Measure, RunRow
 from headway.ui.terminal.progress_line import speed_text
 from headway.ui.text import cell_width, clean_text
-from headway.units import ABSENT, size
+from headway.units import ABSENT, age, size
 
 _COLUMNS = ("name", "state", "step", "best", "loss", "rate", "age", "size", "cause")
 _LEAST_FIRST = ("size", "rate", "loss", "age", "best", "cause", "step")
@@ -125,8 +125,5 @@ def age_text(started: float | None, now: float) -> str:
     """Return how long ago, in one unit."""
     if started is None or not math.isfinite(started):
         return ABSENT
-    ago = max(0.0, now - started)
-    for unit, seconds in (("d", 86_400), ("h", 3600), ("min", 60)):
-        if ago >= seconds:
-            return say(f"ui/ago-{unit}", num=f"{ago / seconds:.0f}")
-    return say("ui/ago-s", num=f"{ago:.0f}")
+    unit, num = age(now - started)
+    return say(f"ui/ago-{unit}", num=num)
