@@ -39,7 +39,7 @@ def duration(seconds: float | None) -> str:
 
 
 def age(seconds: float) -> tuple[str, str]:
-    """Return a time that has passed as its unit and a whole number of it: `("min", "12")`; a future one is 0 seconds."""
+    """Return a time that has passed as its unit and a number: `("min", "12")`; a future one is 0 seconds."""
     for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
         if seconds >= length:
             return unit, f"{seconds / length:.0f}"

@@ -283,8 +283,8 @@ TEXTS: dict[str, Text] = {
         zh_hint=("增大 save.keep_every、用 out= 指向更大的磁盘，或少保留检查点：\n  save.keep_last=1"),
     ),
     "plan/not-deterministic": Text(
-        en="train.deterministic=true, but a step uses operations without a deterministic GPU kernel: {ops}",
-        zh="train.deterministic=true，但训练步用到了没有确定性 GPU 实现的算子：{ops}",
+        en="train.deterministic=true, but a step uses operations without a deterministic GPU kernel: {ops:list}",
+        zh="train.deterministic=true，但训练步用到了没有确定性 GPU 实现的算子：{ops:list}",
         en_hint="the run would end at the first of them; without the setting it works, but results of two runs "
         "differ in the last bits:\n  train.deterministic=false",
         zh_hint="训练会在遇到第一个这样的算子时报错结束；关闭该设置即可训练，但两次训练的结果在末位上会有差异：\n"

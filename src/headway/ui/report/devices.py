@@ -12,7 +12,7 @@ from markupsafe import Markup
 from headway.messages import LANGUAGES, say
 from headway.telemetry import DeviceHistory, number
 from headway.ui.report.axis import Label, pick_ticks
-from headway.ui.report.both_languages import both, both_texts
+from headway.ui.report.both_languages import both, both_list, both_texts
 from headway.ui.report.figures import Figure
 from headway.ui.report.svg import Line, Plot
 from headway.ui.report.thin import Floats

@@ -20,7 +20,7 @@ from headway.redact import redact
 from headway.secret import name_of_secret
 from headway.telemetry import Event, number
 from headway.ui.findings import finding_command, finding_text
-from headway.ui.report.both_languages import both, both_or_plain, both_said
+from headway.ui.report.both_languages import both, both_list, both_or_plain, both_said
 from headway.ui.report.gather import Facts
 from headway.ui.text import clean_text
 from headway.units import ABSENT, count, duration, size
