@@ -19,7 +19,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -40,10 +40,10 @@ WORDS = {"tfnet": ["task.framework=torch"], "nanochat": ["optimizer.name=adamw"]
 """What makes both loops do the same: torch, and one optimizer that plain torch has too."""
 
 
-def make_run(name: str, place: Path) -> tuple[RunDir, Run]:
-    """Return one rank of a recipe's default run, ready to take steps; its data is made where it is missing."""
+def stored_run(name: str, place: Path, more: Sequence[str]) -> RunDir:
+    """Write the run of a recipe for one CPU rank; its data is made where it is missing."""
     words = [f"recipe={name}", "parallel.cpus=1", "parallel.threads=1", "train.steps=1000000", f"out={place}"]
-    loaded = load_config(None, recipe=find_recipe, overrides=[*words, *WORDS.get(name, [])])
+    loaded = load_config(None, recipe=find_recipe, overrides=[*words, *more])
     if loaded.recipe.prepare is not None:
         module = importlib.import_module(loaded.recipe.prepare)
         module.prepare(loaded.config.task, lambda line: print(line, file=sys.stderr))
@@ -51,6 +51,12 @@ def make_run(name: str, place: Path) -> tuple[RunDir, Run]:
     run_dir = new_run_dir(place, name)
     config = loaded.config.model_dump(mode="json")
     write_json(run_dir.job, {"recipe": name, "config": config, "plan": plan.to_json()})
+    return run_dir
+
+
+def make_run(name: str, place: Path) -> tuple[RunDir, Run]:
+    """Return one rank of a recipe's default run, ready to take steps."""
+    run_dir = stored_run(name, place, WORDS.get(name, []))
     ends = {"report_fd": os.open(os.devnull, os.O_WRONLY), "listen_fd": None, "master_port": 0}
     who = {"rank": 0, "local_rank": 0, "world_size": 1, "attempt": 1, "lang": "en"}
     return run_dir, prepare({"run_dir": str(run_dir.root), **ends, **who}, Reporter(ends["report_fd"]))

@@ -98,12 +98,14 @@ def take_step(run: Run) -> Totals:
     # Gradients first: the sums were sent before the last backward and have arrived by now, so that waiting for them
     # costs nothing and every rank learns of a wish to stop in the same step.
     layout.finish_backward()
-    totals = sums.wait()
+    sums.wait()
     meter.enter(OPTIMIZER)
+    # One look at the device for all that the rest of the step is decided by.
+    totals = sums.read(layout.grad_norm())
 
     # Gradients are of sum / expected. When every sample brought what the plan expects, this factor is exactly one.
     unscale = expected / totals.count / run.precision.scale if totals.count else math.nan
-    norm = float(layout.grad_norm()) * unscale
+    norm = totals.norm * unscale
     if not math.isfinite(totals.loss) or not math.isfinite(norm):
         return _not_finite(run, totals, taken, start)
     clip = run.config.optimizer.clip

@@ -82,6 +82,8 @@ class Task(ABC):
 
     best: tuple[str, Literal["min", "max"]]
     """The measure that decides which checkpoint is best."""
+    replaced: Sequence[str] = ()
+    """Operations of the CPU that the task does otherwise on a GPU: a trace on the CPU takes them for its own."""
 
     @abstractmethod
     def build_model(self) -> nn.Module:
@@ -161,5 +163,8 @@ class Task(ABC):
 
 
 def to_device(batch: Batch, device: torch.device) -> dict[str, Tensor]:
-    """Move a batch; on CUDA without waiting for the copy."""
-    return {name: value.to(device, non_blocking=True) for name, value in batch.items()}
+    """Move a batch; on CUDA without waiting for the copy. What a task calls `host_…` stays where the host reads it."""
+    return {
+        name: value if name.startswith("host_") else value.to(device, non_blocking=True)
+        for name, value in batch.items()
+    }

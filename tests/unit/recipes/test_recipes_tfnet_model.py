@@ -3,7 +3,8 @@ import pytest
 import torch
 
 from headway.config import RunConfig
-from headway.recipes.tfnet.model import Tfnet, ctc_sum, distill_sum
+from headway.recipes.tfnet.ctc import ctc_nats
+from headway.recipes.tfnet.model import Tfnet, ctc_sum, distill_sum, sort_rows
 from headway.recipes.tfnet.section import TfnetSection
 from headway.recipes.tfnet.task import make_task
 from headway.recipes.tfnet.weights import initial_weights
@@ -57,7 +58,8 @@ def test_what_lies_past_a_clips_end_does_not_reach_its_lstm():
     lengths = torch.tensor([6, 4])
     other = x.clone()
     other[1, :, 28:] = 9.0  # past 4 * 4 + 12 frames
-    a, b = model.time(x, lengths)[1], model.time(other, lengths)[1]
+    rows = sort_rows(lengths, x.device)
+    a, b = model.time(x, rows)[1], model.time(other, rows)[1]
     assert torch.equal(a[:4, 1], b[:4, 1]) and not a[4:, 1].any()
 
 
@@ -139,3 +141,26 @@ def test_muon_takes_the_kernels_of_the_residual_blocks():
     assert muon.params and all(
         name.startswith("frames.stages.") and param.ndim == 4 for name, param in muon.params.items()
     )
+
+
+def test_ctc_of_plain_operations_is_torchs_with_its_gradient():
+    dice = torch.Generator().manual_seed(3)
+    logits = torch.randn(12, 6, 5, generator=dice, dtype=torch.float64).requires_grad_()
+    labels = torch.tensor([[1, 2, 3, 4], [2, 2, 2, 0], [1, 1, 0, 0], [4, 0, 0, 0], [3, 3, 3, 3], [1, 2, 0, 0]])
+    label_lengths, lengths = (
+        torch.tensor([4, 3, 2, 1, 4, 2]),
+        torch.tensor([12, 9, 5, 1, 6, 12]),
+    )  # the fifth: too short
+    want = torch.nn.functional.ctc_loss(
+        logits.log_softmax(-1), labels, lengths, label_lengths, reduction="none", zero_infinity=True
+    )
+    have = ctc_nats(logits.log_softmax(-1), labels, lengths, label_lengths)
+    assert torch.allclose(have, want, rtol=1e-9) and have[4] == 0
+    weights = torch.arange(1.0, 7.0, dtype=torch.float64)
+    slopes = [torch.autograd.grad((one * weights).sum(), logits, retain_graph=True)[0] for one in (have, want)]
+    assert torch.allclose(*slopes, rtol=1e-7, atol=1e-9) and not slopes[0][:, 4].any()
+
+
+def test_the_lstm_takes_what_autocast_gives_it():
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert _model()(*_clips(24))["time_lstm"].isfinite().all()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -71,7 +71,12 @@ def make_diffusion(section: LayoutMasterSection, device: torch.device) -> Diffus
 
 def _scale(section: LayoutMasterSection, like: Tensor) -> Tensor:
     width, height = section.canvas_size
-    return like.new_tensor([width, height, width, height, section.layers, 1.0])
+    return numbers_like((width, height, width, height, section.layers, 1.0), like)
+
+
+def numbers_like(values: Sequence[float], like: Tensor) -> Tensor:
+    """Return a few numbers of the kind and on the device of a tensor, each filled in there: the host waits for none."""
+    return torch.stack([like.new_full((), value) for value in values])
 
 
 def normalized(layout_BND: Tensor, section: LayoutMasterSection) -> Tensor:

@@ -18,6 +18,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from headway.recipes.layoutmaster.diffusion import numbers_like
+
 _GOLDEN = 1.618
 _NEAR_PX = 5.0
 _EPS = 1e-8
@@ -72,7 +74,7 @@ def original_terms(answer: Answer) -> Terms:
 def fixed_terms(answer: Answer) -> Terms:
     """Return the repaired terms, (B) each; all are zero when the answer is the truth."""
     mask, target = answer.mask, answer.target
-    side = answer.layout.new_tensor([*answer.canvas, *answer.canvas, answer.layers, 1.0])
+    side = numbers_like((*answer.canvas, *answer.canvas, answer.layers, 1.0), answer.layout)
     layout, truth = answer.layout / side, target / side
     pairs, layer = upper_pairs(mask), layout[..., 4]
     sign = 2 * is_below(target[..., 4]) - 1

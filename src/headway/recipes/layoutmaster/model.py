@@ -159,5 +159,9 @@ class LayoutMaster(nn.Module):
 
 def spread(features_MV: Tensor, mask_BN: Tensor) -> Tensor:
     """Return the features of the valid elements in their slots, zero elsewhere; padded slots cost no backbone."""
-    out_BNV = features_MV.new_zeros(*mask_BN.shape, features_MV.size(-1))
-    return out_BNV.masked_scatter(mask_BN[..., None], features_MV)
+    if not len(features_MV):
+        return features_MV.new_zeros(*mask_BN.shape, features_MV.size(-1))
+    # By the number of each valid slot: backward through a masked copy would have to count them on the host first.
+    number = (mask_BN.flatten().cumsum(0) - 1).clamp(min=0)
+    rows_BNV = features_MV.index_select(0, number).view(*mask_BN.shape, -1)
+    return torch.where(mask_BN[..., None], rows_BNV, 0.0)

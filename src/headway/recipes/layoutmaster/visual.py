@@ -7,10 +7,10 @@ and a checkpoint remembers their hash.
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
 from headway.recipes.layoutmaster.clip import Means, load_clip, read_colours
+from headway.recipes.layoutmaster.diffusion import numbers_like
 from headway.recipes.layoutmaster.section import QWEN, LayoutMasterSection
 
 _IMAGENET: tuple[Means, Means] = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -27,8 +27,9 @@ class VisualFeatureExtractor(nn.Module):
 
     def forward(self, images_M: Tensor) -> Tensor:
         weight = self.projection.weight
-        mean, std = (torch.tensor(part, device=images_M.device)[:, None, None] for part in self._colours)
-        pixels = (images_M.float() / 255 - mean) / std
+        pixels = images_M.float() / 255
+        mean, std = (numbers_like(part, pixels)[:, None, None] for part in self._colours)
+        pixels = (pixels - mean) / std
         return self.projection(self.backbone(pixels.to(weight.dtype)))
 
 

@@ -40,6 +40,7 @@ class RdtTask(Task):
         self.config = config
         self.section: RdtSection = config.task
         self._is_sketch = False
+        self._moved: dict[tuple[str, torch.device], Tensor] = {}
 
     def build_model(self) -> RdtRunner:
         """Return the model with its initial or pretrained weights; on the meta device, its shape alone."""
@@ -64,6 +65,7 @@ class RdtTask(Task):
     def example(self, samples: int) -> Batch:
         """Return a batch of the right shapes, without the data; from here on the sentences are an example's too."""
         self._is_sketch = True
+        self._moved.clear()
         return example_batch(self.section, samples)
 
     def data_id(self) -> dict[str, str]:
@@ -88,22 +90,35 @@ class RdtTask(Task):
         error = self._predict_clean(model, batch) - clean
         if self.section.loss == "original":
             return Loss(error.float().square().sum(), clean.numel())
-        live = error[..., self._slots.to(clean.device)].float()
+        live = error[..., self._there("slots", clean.device)].float()
         return Loss(live.square().sum(), live.numel())
 
     def _predict_clean(self, model: nn.Module, batch: Batch) -> Tensor:
         clean = batch["actions"]
         noise = torch.randn_like(clean)
         levels = torch.randint(self.section.num_train_timesteps, (len(clean),), device=clean.device)
-        noisy = add_noise(clean, noise, levels, self._kept) * live_slots(self.section, clean.device)
+        noisy = add_noise(clean, noise, levels, self._there("kept", clean.device)) * self._there("live", clean.device)
         return model(noisy, levels, **self._give(batch))
+
+    def _there(self, name: str, device: torch.device) -> Tensor:
+        """Return what never changes on a device; it is moved once, for the host waits until such a copy has arrived."""
+        if (name, device) not in self._moved:
+            made = {
+                "slots": lambda: self._slots,
+                "kept": lambda: self._kept,
+                "live": lambda: live_slots(self.section, device),
+                "sentences": lambda: self._sentences[0],
+                "sentence-masks": lambda: self._sentences[1],
+            }[name]()
+            self._moved[name, device] = made.to(device)
+        return self._moved[name, device]
 
     def _give(self, batch: Batch) -> dict[str, Tensor | tuple[Tensor, Tensor]]:
         """Return the model's conditions from a batch."""
-        table, mask = (part.to(batch["lang"].device) for part in self._sentences)
+        device = batch["lang"].device
         return {
-            "lang": table[batch["lang"]],
-            "lang_mask": mask[batch["lang"]],
+            "lang": self._there("sentences", device)[batch["lang"]],
+            "lang_mask": self._there("sentence-masks", device)[batch["lang"]],
             "images": batch["images"],
             "state": batch["state"],
             "masks": (batch["state_mask"], batch["action_mask"]),

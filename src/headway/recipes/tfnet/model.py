@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from torch.nn.utils.rnn import PackedSequence
 
+from headway.recipes.tfnet.ctc import ctc_nats
 from headway.recipes.tfnet.section import TfnetSection
 from headway.recipes.tfnet.weights import start_weights
 
@@ -93,6 +95,42 @@ class FrameNet(nn.Module):
         return x.mean((2, 3)).view(B, T, -1).transpose(1, 2)
 
 
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """How long each clip is, the longest first: what a packed sequence is made from.
+
+    Torch's own functions find the order themselves and read it back from the device, twice in each branch.
+    """
+
+    lengths: Tensor
+    """Sorted, on the host."""
+    order: Tensor
+    """Which row comes when, on the device."""
+    inverse: Tensor
+
+    def pack(self, x_LBH: Tensor) -> PackedSequence:
+        """Return rows without their padding."""
+        data, sizes = torch._VF._pack_padded_sequence(x_LBH.index_select(1, self.order), self.lengths, False)
+        return PackedSequence(data, sizes, self.order, self.inverse)
+
+    def unpack(self, packed: PackedSequence, steps: int) -> Tensor:
+        """Return rows in their own order, with padding."""
+        padded, _ = torch._VF._pad_packed_sequence(packed.data, packed.batch_sizes, False, 0.0, steps)
+        return padded.index_select(1, self.inverse)
+
+
+def sort_rows(lengths: Tensor, device: torch.device) -> Rows:
+    """Return the order of clips by their lengths, which are on the host; nothing is waited for."""
+    ordered, order = lengths.sort(descending=True)
+    inverse = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device="cpu"))
+    return Rows(ordered, _sent(order, device), _sent(inverse, device))
+
+
+def _sent(values: Tensor, device: torch.device) -> Tensor:
+    """Return a few numbers on a device; from pinned memory the copy is not waited for."""
+    return (values.pin_memory() if device.type == "cuda" else values).to(device, non_blocking=True)
+
+
 class Branch(nn.Module):
     """K5-P2-K5-P2 over time, then a bidirectional LSTM."""
 
@@ -102,13 +140,14 @@ class Branch(nn.Module):
         self.conv2, self.bn2 = nn.Conv1d(hidden, hidden, 5), _norm(nn.BatchNorm1d, hidden)
         self.lstm = nn.LSTM(hidden, hidden // 2, num_layers=2, bidirectional=True)
 
-    def forward(self, x_BCT: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, x_BCT: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
         """Return what the convolutions and the LSTM say, both (L, B, H)."""
         x = F.max_pool1d(F.relu(self.bn1(self.conv1(x_BCT))), 2)
         x = F.max_pool1d(F.relu(self.bn2(self.conv2(x))), 2)
         conv_LBH = x.permute(2, 0, 1)
-        packed = pack_padded_sequence(conv_LBH, lengths.cpu(), enforce_sorted=False)
-        lstm_LBH, _ = pad_packed_sequence(self.lstm(packed)[0], total_length=conv_LBH.shape[0])
+        # In fp32: autocast has no LSTM on the CPU, and on a GPU it would copy all its weights at each call.
+        with torch.autocast(conv_LBH.device.type, enabled=False):
+            lstm_LBH = rows.unpack(self.lstm(rows.pack(conv_LBH.float()))[0], conv_LBH.shape[0])
         return conv_LBH, lstm_LBH
 
 
@@ -147,15 +186,16 @@ class Tfnet(nn.Module):
                 state[name].copy_(torch.from_numpy(value))
 
     def forward(self, frames: Tensor, lengths: Tensor) -> Mapping[str, Tensor]:
-        """Read uint8 frames (B, T, 3, H, W); logits are (L, B, V). `fused` is what inference uses."""
+        """Read uint8 frames (B, T, 3, H, W); logits are (L, B, V). `fused` is for inference. Lengths: on the host."""
         features_BCT = self.frames(frames.to(self.heads.get_parameter("time").dtype) / 127.5 - 1)
-        conv, lstm = self.time(features_BCT, lengths)
+        rows = sort_rows(lengths, features_BCT.device)
+        conv, lstm = self.time(features_BCT, rows)
         out = {"time_lstm": self.heads(lstm, "time"), "time_conv": self.heads(conv, "time")}
         if self.frequency is None:
             return {**out, "fused": out["time_lstm"]}
         # Over the channels of each frame, as published, and in fp32: half precision has no complex numbers.
         spectrum = torch.fft.fft(features_BCT.float(), dim=1, norm="forward").abs()
-        conv_f, lstm_f = self.frequency(spectrum, lengths)
+        conv_f, lstm_f = self.frequency(spectrum, rows)
         return {
             **out,
             "frequency_lstm": self.heads(lstm_f, "frequency"),
@@ -167,6 +207,8 @@ class Tfnet(nn.Module):
 def ctc_sum(logits_LBV: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
     """Return the nats of all sentences; one that cannot be read from its frames counts 0."""
     log_probs = logits_LBV.float().log_softmax(-1)
+    if not log_probs.is_cpu:
+        return ctc_nats(log_probs, batch["labels"], batch["lengths"], batch["label_lengths"]).sum()
     nats: Tensor = F.ctc_loss(
         log_probs, batch["labels"], batch["lengths"], batch["label_lengths"], reduction="none", zero_infinity=True
     )

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from headway.recipes.tfnet.clips import ClipData
+from headway.recipes.tfnet.clips import Arrays, ClipData
 from headway.recipes.tfnet.model import Tfnet, ctc_sum, distill_sum
 from headway.recipes.tfnet.parts import TfnetParts
 from headway.recipes.tfnet.section import PredictOptions
@@ -33,13 +33,20 @@ class TensorClips:
 
     def batch(self, ids: Ids, epochs: Ids) -> dict[str, Tensor]:
         """Return the samples `ids`; `epochs` seeds augmentation."""
-        return {name: torch.from_numpy(value) for name, value in self._clips.arrays(ids, epochs).items()}
+        return as_batch(self._clips.arrays(ids, epochs))
+
+
+def as_batch(arrays: Arrays) -> dict[str, Tensor]:
+    """Return arrays as tensors; the lengths twice, as the model asks for their order on the host."""
+    batch = {name: torch.from_numpy(value) for name, value in arrays.items()}
+    return {**batch, "host_lengths": batch["lengths"]}
 
 
 class TfnetTask(Task):
     """The recipe, for one resolved config."""
 
     best: tuple[str, Literal["min", "max"]] = ("wer", "min")
+    replaced = ("_ctc_loss_backward",)
 
     def __init__(self, config: RunConfig) -> None:
         self.parts = TfnetParts(config)
@@ -62,7 +69,7 @@ class TfnetTask(Task):
 
     def example(self, samples: int) -> Batch:
         """Return clips of the most frames a clip may have: memory must do for the longest."""
-        return {name: torch.from_numpy(value) for name, value in self.parts.longest_clips(samples).items()}
+        return as_batch(self.parts.longest_clips(samples))
 
     def data_id(self) -> dict[str, str]:
         """Return hashes of what is trained on."""
@@ -78,7 +85,7 @@ class TfnetTask(Task):
 
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
         """Return CTC of all heads and the distillation, added up over clips."""
-        return Loss(self._total(model(batch["frames"], batch["lengths"]), batch), len(batch["lengths"]))
+        return Loss(self._total(model(batch["frames"], batch["host_lengths"]), batch), len(batch["lengths"]))
 
     def _total(self, logits: Mapping[str, Tensor], batch: Batch) -> Tensor:
         section = self.section
@@ -98,7 +105,7 @@ class TfnetTask(Task):
 
     def measures(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
         """Return the sums behind the error rates and the loss."""
-        logits = model(batch["frames"], batch["lengths"])
+        logits = model(batch["frames"], batch["host_lengths"])
         host = {name: value.cpu().numpy() for name, value in batch.items() if name != "frames"}
         sums = self.parts.score(logits["fused"].float().cpu().numpy(), host)
         device = batch["lengths"].device
@@ -126,6 +133,6 @@ class TfnetTask(Task):
         for index in range(len(clips)):
             batch = data.batch(np.array([index]), np.array([0]))
             with torch.no_grad():
-                logits = model(batch["frames"].to(device), batch["lengths"])["fused"]
+                logits = model(batch["frames"].to(device), batch["host_lengths"])["fused"]
             found += self.parts.decode(logits.float().cpu().numpy(), batch["lengths"].tolist(), asked.decoder)
         return Prediction(text=self.parts.table(clips, found))
