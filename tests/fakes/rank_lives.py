@@ -80,7 +80,7 @@ def open_run(ranks: Ranks, life: Life) -> Run:
     if ranks.world_size > 1:
         dist.barrier()
     fd = os.open(place / "reports" if ranks.rank == 0 else os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    rank.join = lambda job, device, backend: ranks
+    rank.join = lambda job, **_: ranks
     job = {"rank": ranks.rank, "local_rank": ranks.rank, "world_size": ranks.world_size, "attempt": life.attempt}
     run = rank.prepare({**job, "run_dir": life.place, "report_fd": fd, "lang": "en"}, Reporter(fd))
     if life.poison:
