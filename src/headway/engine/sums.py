@@ -86,7 +86,7 @@ class StepSums:
         return totals
 
     def _count(self) -> Tensor | int:
-        """Return what the losses are of; the host does not wait for the device to read what a task keeps on the host."""
+        """Return what the losses are of; what a task keeps on the host is added up there."""
         counts = [int(one) if isinstance(one, Tensor) and one.is_cpu else one for one in self._counts]
         return sum(counts[1:], counts[0])
 
