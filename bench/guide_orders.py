@@ -1,11 +1,14 @@
 """Play the steps of a guide's day in other orders: what must hold whatever was done before.
 
     python bench/guide_orders.py [--guide NAME …] [--seed 1] [--orders 1] [--keep DIR]
+    python bench/guide_orders.py --guide layoutmaster --step start --step beside --step "break 2"
 
-An order is drawn by its seed: start, stop, start again, resume an old name, edit, evaluate, monitor, ask for help, and
-five ways to break it. After every step the same is asked: the exit code, no traceback, log and screen end alike, no
-file of an earlier run is lost, the best model is not replaced by a worse one, a step that starts nothing leaves no run,
-and no process stays. The last line is JSON: orders, checks, kept, kept_share, by_guide.
+An order is drawn by its seed: start, stop, Ctrl-C twice, start again, resume an old name (also by other spellings of
+its path, and with a typo), edit, evaluate, monitor, ask for help, start and evaluate beside a run at work, delete
+a checkpoint, rename the project, speak English, and five ways to break it; or it is given by --step. After every step
+the same is asked: the exit code, no traceback, log and screen end alike, no file of an earlier run is lost, the best
+model is not replaced by a worse one, a step that starts nothing leaves no run, and no process stays. The last line is
+JSON: orders, checks, kept, kept_share, by_guide.
 """
 
 from __future__ import annotations
@@ -15,11 +18,14 @@ import hashlib
 import json
 import random
 import re
+import shlex
+import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,13 +76,15 @@ class Seen:
     is_edited: bool = False
 
 
-def play(plot: Plot, place: Path, seed: int) -> Day:
-    """Do all steps in the order of a seed, and check after each."""
+def play(plot: Plot, place: Path, seed: int, steps: Sequence[str] = ()) -> Day:
+    """Do all steps in the order of a seed, or those that are given, and check after each."""
     dice = random.Random(seed)
     day, seen = plot.prepare(place), Seen()
-    steps = ["start", "start", "stop", "stop", "resume", "resume", "edit", "evaluate", "monitor", "help"]
-    steps += [f"break {number}" for number in range(len(plot.breaks))]
-    dice.shuffle(steps)
+    drawn = ["start", "start", "stop", "stop", "resume", "resume", "edit", "evaluate", "monitor", "help"]
+    drawn += ["spell", "typo", "twice", "beside", "delete", "rename", "english"]
+    drawn += [f"break {number}" for number in range(len(plot.breaks))]
+    dice.shuffle(drawn)
+    steps = steps or drawn
     print(f"  [{day.guide}] seed {seed}: {', '.join(steps)}", flush=True)
     for step in steps:
         before, name = set(day.runs(plot.out)), f"seed {seed}, {step}"
@@ -102,6 +110,34 @@ def _do(plot: Plot, day: Day, seen: Seen, step: str, dice: random.Random) -> tup
             code = day.stop_when(plot.resume(dice.choice(known)), lambda: _is_going(plot, day, before))
             # Nothing is left to do for a run that has ended, and that is said with how to train longer.
             return "resumed", code in (0, 130) or (code == 2 and day.says("已完成", "headway resume"))
+        case ["spell"] if seen.names:
+            before = _sizes(plot, day)
+            spelt = _spelt(plot, day, dice.choice(day.runs(plot.out) if plot.is_by_run else seen.names), dice)
+            line = plot.resume(spelt).replace(f"{plot.folder}/{spelt}", spelt)
+            code = day.stop_when(line, partial(_is_going, plot, day, before))
+            return "resumed", code in (0, 130) or (code == 2 and day.says("已完成"))
+        case ["typo"]:
+            code = day.do(plot.resume("no_such_file.pt"))
+            return "nothing", code == 2 and day.says("no_such_file")
+        case ["twice"]:
+            before = _sizes(plot, day)
+            return "stopped", day.stop_when(plot.long, lambda: _is_going(plot, day, before), times=2) == 130
+        case ["beside"]:
+            return "beside", _beside(plot, day)
+        case ["delete"] if seen.names:
+            notes = _notes(plot, day)
+            path = dice.choice(notes)[0]
+            seen.files.pop(_hash(path), None)
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            seen.best = None if path.name == plot.best else seen.best
+            return "trained", day.do(plot.start) == 0
+        case ["rename"]:
+            day.place = day.place.rename(day.place.with_name(f"{day.place.name} 2"))
+            seen.files = {mark: str(day.place / Path(where).name) for mark, where in seen.files.items()}
+            return "trained", day.do(plot.start) == 0
+        case ["english"]:
+            code = day.do(plot.start, LANG="en_US.UTF-8")
+            return "trained", code == 0 and "训练" not in day.screen
         case ["edit"]:
             file, *values = plot.edits
             old, new = reversed(values) if seen.is_edited else values
@@ -120,6 +156,26 @@ def _do(plot: Plot, day: Day, seen: Seen, step: str, dice: random.Random) -> tup
             line, word = plot.breaks[int(number)]
             return "nothing", day.do(line) not in (0, 1, 130) and day.says(word)
     return "nothing", True
+
+
+def _spelt(plot: Plot, day: Day, name: str, dice: random.Random) -> str:
+    """Return another spelling of the path of a file, or of a run."""
+    path = f"{plot.out if plot.is_by_run else plot.folder}/{name}"
+    return dice.choice([f"./{path}", shlex.quote(str(day.place / path)), path.replace("/", "//")])
+
+
+def _beside(plot: Plot, day: Day) -> bool:
+    """Start, evaluate and look while a run is at work, then stop it; say whether all of it went well."""
+    before, done = _sizes(plot, day), []
+
+    def is_over() -> bool:
+        if not _is_going(plot, day, before):
+            return False
+        lines = [plot.start, plot.evaluate, f"headway watch --once --out {plot.out}"]
+        done.extend(day.do(line) for line in lines if line is not None)
+        return True
+
+    return day.stop_when(plot.long, is_over) == 130 and not any(done)
 
 
 def _is_going(plot: Plot, day: Day, before: dict[Path, int]) -> bool:
@@ -143,16 +199,16 @@ def _check(plot: Plot, day: Day, seen: Seen, name: str, before: set[str], told: 
     day.check(f"{name}: no traceback", "Traceback (most recent call last)" not in day.screen)
     day.check(f"{name}: every file could be written", "未能写出" not in day.screen)
     fresh = set(day.runs(plot.out)) - before
-    most = 1 if what in ("trained", "stopped", "resumed") else 0
-    least = 1 if what in ("trained", "stopped") else 0
+    most = {"nothing": 0, "beside": 2}.get(what, 1)
+    least = {"trained": 1, "stopped": 1, "beside": 2}.get(what, 0)
     day.check(f"{name}: {what} leaves as many runs as it should", least <= len(fresh) <= most, str(fresh))
     notes = _notes(plot, day)
     hashes = {path: _hash(path) for path, _, _ in notes}
     lost = {where for mark, where in seen.files.items() if mark not in hashes.values()}
     day.check(f"{name}: no file of an earlier run is lost", not lost, str(sorted(lost)))
     newest = max(day.runs(plot.out), default="")
-    # A run that is continued may replace its own files; those of all others stay.
     seen.files.update({hashes[path]: str(path) for path, run, _ in notes if run != newest})
+    # A run that is continued may replace its own files; those of all others stay.
     for mark in [hashes[path] for path, run, _ in notes if run == newest]:
         seen.files.pop(mark, None)
     best = [note for path, _, note in notes if path == day.place / plot.folder / str(plot.best)]
@@ -385,6 +441,7 @@ def main() -> int:
     parser.add_argument("--guide", action="append", choices=PLOTS, help="only this one; may be given again")
     parser.add_argument("--seed", type=int, default=1, help="of the first order")
     parser.add_argument("--orders", type=int, default=1, help="of each guide")
+    parser.add_argument("--step", action="append", default=[], help="instead of a drawn order; may be given again")
     parser.add_argument("--keep", type=Path, help="a folder for the projects, which stay there")
     asked = parser.parse_args()
     rows: dict[str, list[bool]] = {}
@@ -393,7 +450,7 @@ def main() -> int:
             with tempfile.TemporaryDirectory() as temp:
                 place = (asked.keep or Path(temp)) / f"{name}-{seed}"
                 place.mkdir(parents=True)
-                day = play(PLOTS[name], place, seed)
+                day = play(PLOTS[name], place, seed, asked.step)
                 rows.setdefault(name, []).extend(is_kept for _, is_kept in day.rows)
     done = [is_kept for found in rows.values() for is_kept in found]
     by_guide = {name: f"{sum(found)}/{len(found)}" for name, found in rows.items()}

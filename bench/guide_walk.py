@@ -66,8 +66,8 @@ class Day:
         print(f"  [{self.guide}] {time.monotonic() - began:5.1f} s, exit {done.returncode}: {line[:110]}", flush=True)
         return done.returncode
 
-    def stop_when(self, line: str, is_time: Callable[[], bool], **env: str) -> int:
-        """Start a command and press Ctrl-C, as a terminal does, at a moment; return the exit code."""
+    def stop_when(self, line: str, is_time: Callable[[], bool], *, times: int = 1, **env: str) -> int:
+        """Start a command and press Ctrl-C, as a terminal does, at a moment, once or again; return the exit code."""
         with (self.place / ".screen").open("wb") as screen:
             child = subprocess.Popen(
                 ["bash", "-c", f"trap - INT; exec {line}"],
@@ -81,8 +81,10 @@ class Day:
         deadline = time.monotonic() + 900
         while not is_time() and child.poll() is None and time.monotonic() < deadline:
             time.sleep(0.1)
-        if child.poll() is None:
-            os.killpg(child.pid, signal.SIGINT)
+        for turn in range(times):
+            time.sleep(0.7 if turn else 0)
+            if child.poll() is None:
+                os.killpg(child.pid, signal.SIGINT)
         code = child.wait(600)
         self.screen = (self.place / ".screen").read_text(encoding="utf-8", errors="replace")
         print(f"  [{self.guide}] stopped, exit {code}: {line[:110]}", flush=True)
