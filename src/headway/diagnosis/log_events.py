@@ -227,8 +227,8 @@ class EventReader:
         """Count a traceback whose last line is missing because the log ends in it."""
         if opened.is_ignored or len(opened.files) < _CUT_FRAMES or self.reading.last is None:
             return
-        rule = self._book.rules["python-exception"]
         frames = tuple(opened.files)
+        rule = self._book.rules["mindspore-exception" if _is_mindspore(frames) else "python-exception"]
         hit = Hit(rule=rule, line=self.reading.last, order=self.reading.num, text=self.reading.last.text, frames=frames)
         self.reading.raised.append((hit, ()))
 
@@ -248,8 +248,9 @@ class EventReader:
         for code, pattern in self._recoveries:
             if code in reading.findings and pattern.search(text):
                 reading.recovered[code] = reading.num
-        if "raceback" in text and _MARK.search(text):
+        if "raceback" in text and (mark := _MARK.search(text)) is not None:
             self._finish(line.source)
+            self._read_before(line, text[: mark.start()])
             indent = text[: len(text) - len(text.lstrip())]
             self._open[line.source] = _Open(is_ignored=line.source in self._ignored, indent=indent)
             self._ignored.discard(line.source)
@@ -271,6 +272,11 @@ class EventReader:
         for rule, _ in matched:
             if rule.is_quiet or not is_quiet:
                 self._add(rule, line, alarming)
+
+    def _read_before(self, line: Line, text: str) -> None:
+        """Take what a bar without an end of line has left in front of a traceback."""
+        for rule, _ in self._match(self._alarming(text, text.lower())) if text.strip() else ():
+            self._add(rule, line, text)
 
     def _alarming(self, text: str, lowered: str) -> str:
         """Return what is to be matched of a line: nothing without an alarming word, of a long line around them."""

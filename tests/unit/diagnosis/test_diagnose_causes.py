@@ -55,6 +55,20 @@ def raised_in(file, error, code="run()"):
         ("ImportError: DLL load failed: The paging file is too small for this operation\n", "host-oom-killed"),
         ("[3] NCCL WARN NET/IB : Got async event : port error\n", "nccl-timeout-hang"),
         ("10:00:01 INFO node - INFO - [rank0]: Traceback (most recent call last):\n", "healthy"),
+        ("RuntimeError: Collectives differ in the following aspects:\nTensor shapes: [6] vs [5]\n", "rank-desync"),
+        ("Command 'python.exe t.py' returned non-zero exit status 3221225477.\n", "native-crash"),
+        ("- Ascend Error Message:\nE39999: Inner Error!\n", "mindspore"),
+        ('Traceback (most recent call last):\n  File "t.py", line 2, in <module>\n    main()\n'
+         '  File "/v/mindspore/train/model.py", line 10, in train\n    self.run(\n', "mindspore"),
+        ("main.py: error: 'Configuration check failed :: No action for the key'\n", "batch-or-config"),
+        ("ValueError: run id 'a' doesn't exist in the config file.\n", "batch-or-config"),
+        ("OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 1, reducing to 1\n", "nan-loss"),
+        ("5%| | 1/6 [0:55, lr=0, step_loss=nan][rank0]: Traceback (most recent call last):\n"
+         '[rank0]:   File "/t.py", line 9, in main\n[rank0]:     step()\n', "nan-loss"),
+        ("RuntimeError: both inputs should have same dtype\n", "dtype-mismatch"),
+        ('wandb.errors.CommError: failed to upsert bucket: 403: {"message":"permission denied"}\n', "wandb-failure"),
+        ("NameError: name 'flash_attn_varlen_func' is not defined\n", "import-or-abi"),
+        ("NameError: name 'bucket' is not defined\n", "python-user-bug"),
         ("KeyError                  Traceback (most recent call last)\nFile /u/a.py:7, in main()\n----> 7 run()\n\n"
          "ModuleNotFoundError: No module named 'part'\n", "import-or-abi"),
     ],
