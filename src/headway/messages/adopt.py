@@ -335,8 +335,8 @@ WHAT 是文件（shell 脚本、批处理脚本、Markdown 指南）、一条启
         zh_hint="改为 --mode train",
     ),
     "adopt/launch-no-mode": Text(
-        en="LayoutMaster's {entry} predicts when --mode is missing; nothing is trained",
-        zh="LayoutMaster 的 {entry} 在省略 --mode 时执行的是预测，不会训练",
+        en="{entry} is started with --mode train elsewhere, but here without --mode: its default may be to predict",
+        zh="{entry} 在别处带有 --mode train，这里却省略了 --mode：默认行为可能是预测而不是训练",
         en_hint="write --mode train",
         zh_hint="加上 --mode train",
     ),
@@ -422,16 +422,16 @@ WHAT 是文件（shell 脚本、批处理脚本、Markdown 指南）、一条启
         zh_hint="每张 GPU 一个进程（torchrun）；各进程分担总批大小，其含义不变",
     ),
     "adopt/guide-batch-not-divisible": Text(
-        en="a batch of {total:,} tokens is not a multiple of {each:,} × {length:,} × {ranks} = {product:,}",
-        zh="总批大小 {total:,} 个 token 不能被 {each:,} × {length:,} × {ranks} = {product:,} 整除",
+        en="the total batch {total:,} is not a multiple of {factors} = {product:,}",
+        zh="总批大小 {total:,} 不能被 {factors} = {product:,} 整除",
         en_hint="use a multiple of {product:,}",
         zh_hint="改为 {product:,} 的整数倍",
     ),
     "adopt/guide-rate-of-large-batch": Text(
-        en="the learning rates were tuned for a batch of {tuned:,} tokens, but the batch here has {total:,}",
-        zh="学习率是按 {tuned:,} 个 token 的批大小调的，但这里的批大小是 {total:,}",
-        en_hint="multiply them by {factor} (the square root of the ratio)",
-        zh_hint="乘以 {factor}（比值的平方根）",
+        en="the configs change the total batch from {tuned:,} to {total:,}, but none of them sets a learning rate",
+        zh="各个配置把总批次从 {tuned:,} 改为 {total:,}，但都没有设置学习率",
+        en_hint="multiply the learning rates by about {factor} (square root of the ratio of the batches)",
+        zh_hint="学习率约乘以 {factor}（批大小之比的平方根）",
     ),
     "adopt/guide-batch-each-device": Text(
         en="{value} is called the total batch, but accelerate applies it to each of the {ranks} processes: {real:,} in "
@@ -501,12 +501,6 @@ WHAT 是文件（shell 脚本、批处理脚本、Markdown 指南）、一条启
         zh="只按名字要求环境 {name}，没有说明里面需要什么",
         en_hint=("see what is installed:\n  headway check"),
         zh_hint=("查看已安装的内容：\n  headway check"),
-    ),
-    "adopt/guide-episode": Text(
-        en="{rounds} rounds of {steps} actions make {total} steps, but an episode ends after {limit}",
-        zh="{rounds} 轮、每轮 {steps} 个动作共 {total} 步，但一个回合最多 {limit} 步",
-        en_hint="stop at {limit} steps",
-        zh_hint="在 {limit} 步处停止",
     ),
     "adopt/guide-card-memory": Text(
         en="the text says {used} GB are in use on a {card}, but that card has {has} GB",

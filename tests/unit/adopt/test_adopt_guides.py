@@ -46,7 +46,6 @@ EXPECTED = {
         ("kept", "guide-workers-each", 66),
         ("contradictory", "guide-card-memory", 205),
         ("contradictory", "guide-step-time", 202),
-        ("contradictory", "guide-episode", 250),
         ("kept", "env-transport", 301),
         ("kept", "env-loud", 300),
     ],

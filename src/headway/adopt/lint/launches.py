@@ -13,8 +13,6 @@ from headway.adopt.secrets import find_exposed
 
 _TRAINING = re.compile(r"训练|\btrain", re.IGNORECASE)
 _NOT_TRAINING = frozenset({"predict", "eval", "evaluate", "infer", "inference", "test", "val"})
-_PREDICTS_BY_DEFAULT = "config_data_action_head.json"
-"""Config of LayoutMaster, whose train.py predicts where no mode is given."""
 
 
 def judge_launch(launch: Launch, context: Context) -> list[Finding]:
@@ -87,16 +85,22 @@ def _layout(launch: Launch) -> Iterator[Finding]:
 
 def _mode(launch: Launch, context: Context) -> Iterator[Finding]:
     """A training script that is started to do something else, under a banner that says training."""
-    words = [part for word in launch.args for part in word.split("=", 1)]
-    mode = next((after for word, after in pairwise(words) if word == "--mode"), None)
+    mode = _mode_of(launch)
     entry = launch.entry.name.rpartition("/")[2] if launch.entry else ""
     if "train" not in entry:
         return
     says_training = any(_TRAINING.search(text) for text in context.announced)
     if mode in _NOT_TRAINING and says_training:
         yield _find(launch, "contradictory", "adopt/launch-predicts", mode=mode, entry=entry)
-    elif mode is None and entry == "train.py" and _PREDICTS_BY_DEFAULT in words:
-        yield _find(launch, "harmful", "adopt/launch-no-mode", entry=entry)
+    elif mode is None and any(
+        _mode_of(one) == "train" and one.entry == launch.entry for one in context.launches if one is not launch
+    ):
+        yield _find(launch, "contradictory", "adopt/launch-no-mode", entry=entry)
+
+
+def _mode_of(launch: Launch) -> str | None:
+    words = [part for word in launch.args for part in word.split("=", 1)]
+    return next((after for word, after in pairwise(words) if word == "--mode"), None)
 
 
 def _secrets(launch: Launch) -> Iterator[Finding]:

@@ -15,12 +15,33 @@ _TOTAL = re.compile(r"总|total|global", re.IGNORECASE)
 _EACH = re.compile(r"每(?:个|张|块)?\s*(?:GPU|卡)|per[- ](?:GPU|device|card)|each GPU", re.IGNORECASE)
 _EACH_COUNT = re.compile(r"(?:每(?:个|张|块)?\s*(?:GPU|卡)|per[- ]GPU)\s*[=:：]?\s*(\d+)", re.IGNORECASE)
 _BATCH = re.compile(r"(?:\w+_)?batch_size")
+_OF_A_DEVICE = re.compile(r"(?:per_device|per_gpu|micro)\w*batch_size|batch_size_per_(?:device|gpu)|device_batch_size")
+_NOTE = r"(?:\s*[(（][^()（）\d]{1,12}[)）])?"
 _PRODUCT = re.compile(
-    r"(?<![\d.×*x])(\d{1,9}(?:\s*(?:GPUs?|张|个)?\s*[×*x]\s*\d{1,9}){1,8})(?:\s*GPUs?)?\s*=\s*(\d{1,12})(?![\d.e])"
+    rf"(?<![\d.×*x])(\d{{1,9}}{_NOTE}(?:\s*(?:GPUs?|张|个)?\s*[×*x]\s*\d{{1,9}}{_NOTE}){{1,8}})(?:\s*GPUs?)?\s*=\s*\**"
+    r"(\d{1,12})(?![\d.e])(?!\s*[+\-*/×x]\s*\d)"
 )
 _SAME_AS = re.compile(r"(?:和原来|same as|与原来).{0,12}?batch\D{0,8}(\d+)\D{1,4}(\d+)\s*GPU", re.IGNORECASE)
-_TUNED_TOKENS = 524_288
-"""Tokens in the batch that nanochat's learning rates were tuned for."""
+_EFFECTIVE = re.compile(
+    r"(?:有效|等效|effective)\s*(?:global\s*|train(?:ing)?\s*)?batch(?:[\s_]*size)?\**\s*[=:：]\s*"
+    r"(\d{1,9})\s*[*×x]\s*(\d{1,9})\s*=\s*(\d{1,12})",
+    re.IGNORECASE,
+)
+_RATE_RULE = re.compile(
+    r"批(?:处理)?(?:大小|次)增加\s*(\d{1,6})\s*倍\D{1,6}学习率增加\s*(\d{1,6})\s*倍"
+    r"|batch(?: size)?\s+(?:is |by |increases |grows )*(\d{1,6})\s*(?:x|×|times)\D{1,40}?(?:learning rate|lr)\D{0,20}?"
+    r"(\d{1,6})\s*(?:x|×|times)",
+    re.IGNORECASE,
+)
+_RATE = r"[\w.\[\]\"']*(?:lr|learning_rate)[\w.\]\"']*"
+_RATE_BY_RANKS = re.compile(
+    rf"{_RATE}\s*(?:=|\*=)\s*(?:{_RATE}\s*\*\s*)?[\w.]*(?:world_size|num_processes|n(?:um)?_?gpus?|hvd\.size)\b(?!\s*\*\*)"
+)
+_ACCUMULATION = re.compile(r"(?:gradient_)?accum\w*(?:_steps|_iter|_batches)?")
+_TOTALS = ("total_batch_size", "global_batch_size", "effective_batch_size")
+_EACHES = ("device_batch_size", "per_device_train_batch_size", "micro_batch_size", "batch_size_per_gpu")
+_LENGTHS = ("max_seq_len", "seq_length", "seq_len", "sequence_length")
+_SPLITS = ("tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size")
 
 
 def check_batches(facts: Facts) -> list[Finding]:
@@ -56,26 +77,43 @@ def _divides(facts: Facts) -> Iterator[Finding]:
         flags = _flags_of(launch)
         preset = presets.get(re.sub(r".*/|\.\w+$", "", flags.get("config", "")), {})
         values: Mapping[str, int] = {**preset, **{key: int(one) for key, one in flags.items() if one.isdigit()}}
-        total, each, length = (values.get(key) for key in ("total_batch_size", "device_batch_size", "max_seq_len"))
-        if not (total and each and length and ranks) or total % (each * length * ranks) == 0:
+        total, each, length = (_first(values, names) for names in (_TOTALS, _EACHES, _LENGTHS))
+        own = launch.world_size or ranks
+        if not (total and each and own) or any(values.get(name, 1) > 1 for name in _SPLITS):
             continue
-        shown = f"device_batch_size={each} total_batch_size={total}"
-        numbers = {"total": total, "each": each, "length": length, "ranks": ranks, "product": each * length * ranks}
-        yield Finding("contradictory", "adopt/guide-batch-not-divisible", launch.line, shown, facts=numbers)
+        # A total of at least the tokens of one sequence counts tokens.
+        factors = [each[1], *([length[1]] if length and total[1] >= each[1] * length[1] else []), own]
+        product = math.prod(factors)
+        if total[1] % product:
+            shown = f"{each[0]}={each[1]} {total[0]}={total[1]}"
+            numbers = {"total": total[1], "factors": " × ".join(map(str, factors)), "product": product}
+            yield Finding("contradictory", "adopt/guide-batch-not-divisible", launch.line, shown, facts=numbers)
+
+
+def _first(values: Mapping[str, int], names: Sequence[str]) -> tuple[str, int] | None:
+    return next(((name, values[name]) for name in names if values.get(name)), None)
 
 
 def _tuned_rates(facts: Facts) -> Iterator[Finding]:
-    names = {"depth", "device_batch_size", "total_batch_size", "max_seq_len"}
-    for preset, values in _presets(facts).items():
-        total = values.get("total_batch_size", _TUNED_TOKENS)
-        has_rate = any(key.name.endswith("_lr") for key in facts.keys)
-        if names <= values.keys() and total < _TUNED_TOKENS and not has_rate:
-            line = next(key.line for key in facts.keys if key.name == "total_batch_size" and key.number == total)
-            factor = f"{math.sqrt(total / _TUNED_TOKENS):.2f}"
-            numbers = {"total": total, "tuned": _TUNED_TOKENS, "factor": factor}
-            yield Finding(
-                "harmful", "adopt/guide-rate-of-large-batch", line, f"{preset}: total_batch_size={total}", facts=numbers
-            )
+    """Configs of several batches under one learning rate that none of them names."""
+    if any(re.search(r"(?:^|_)lr$|learning_rate", key.name) for key in facts.keys):
+        return
+    totals = {name: total for name, values in _presets(facts).items() if (total := _total_of(values))}
+    largest = max(totals.values(), default=0)
+    for preset, total in totals.items():
+        if total < largest:
+            lines = [key.line for key in facts.keys if preset in key.block.heading and key.name in (*_TOTALS, *_EACHES)]
+            numbers = {"total": total, "tuned": largest, "factor": f"{math.sqrt(total / largest):.2f}"}
+            yield Finding("harmful", "adopt/guide-rate-of-large-batch", lines[-1], f"{preset}: {total}", facts=numbers)
+
+
+def _total_of(values: Mapping[str, int]) -> int:
+    """The total batch that a config sets, by name or as batch times accumulation; 0: it sets none."""
+    if total := _first(values, _TOTALS):
+        return total[1]
+    each = _first(values, (*_EACHES, "batch_size"))
+    steps = [value for name, value in values.items() if _ACCUMULATION.fullmatch(name)]
+    return each[1] * steps[0] if each and steps else 0
 
 
 def _accelerate_ranks(facts: Facts) -> int | None:
@@ -86,7 +124,7 @@ def _accelerate_ranks(facts: Facts) -> int | None:
 def _per_device(facts: Facts) -> Iterator[Finding]:
     ranks = _accelerate_ranks(facts)
     for key in facts.keys if ranks and ranks > 1 else ():
-        if key.name == "dataloader_num_workers" and key.number:
+        if key.name in ("dataloader_num_workers", "num_workers") and key.number:
             numbers = {"value": key.number, "ranks": ranks, "real": key.number * (ranks or 1)}
             yield Finding("kept", "adopt/guide-workers-each", key.line, f"{key.name}={key.value}", facts=numbers)
         elif _BATCH.fullmatch(key.name) and key.number and ranks:
@@ -99,16 +137,29 @@ def _per_device(facts: Facts) -> Iterator[Finding]:
 
 
 def _effective(facts: Facts) -> Iterator[Finding]:
-    ranks = _accelerate_ranks(facts)
-    for number, match in facts.find(r"(?:有效|effective)\s*batch\s*(?:size)?\s*=\s*(\d+)\s*[*×x]\s*(\d+)\s*=\s*(\d+)"):
-        if ranks and ranks > 1 and int(match[1]) * int(match[2]) == int(match[3]):
-            numbers = {"said": int(match[3]), "real": int(match[3]) * ranks, "ranks": ranks}
+    """A batch per process times accumulation, called the whole although there are several processes."""
+    ranks = _accelerate_ranks(facts) or facts.ranks() or 1
+    steps = {key.number for key in facts.keys if _ACCUMULATION.fullmatch(key.name)}
+    for number, match in facts.find(_EFFECTIVE) if ranks > 1 else ():
+        first, second, said = (int(one) for one in match.groups())
+        if first * second == said and second in steps and _is_of_a_device(facts, first):
+            numbers = {"said": said, "real": said * ranks, "ranks": ranks}
             yield Finding("contradictory", "adopt/guide-effective-batch", number, match[0], facts=numbers)
+
+
+def _is_of_a_device(facts: Facts, value: int) -> bool:
+    """Whether a batch is each process's own: accelerate gives every batch size to each process."""
+    return _accelerate_ranks(facts) is not None or any(
+        _OF_A_DEVICE.fullmatch(key.name) and key.number == value for key in facts.keys
+    )
 
 
 def _products(facts: Facts) -> Iterator[Finding]:
     for number, line in facts.lines():
         for match in _PRODUCT.finditer(line):
+            # `(1 + 2) / 3 * 4 = 4`: what stands before is part of the sum.
+            if line[: match.start()].rstrip()[-1:] in ("/", "+", "-", "^", "÷", ")"):
+                continue
             factors = [int(one) for one in re.findall(r"\d+", match[1])]
             if math.prod(factors) != int(match[2][:12]):
                 numbers = {"said": match[2], "real": math.prod(factors)}
@@ -122,12 +173,12 @@ def _products(facts: Facts) -> Iterator[Finding]:
 def _meanings(facts: Facts) -> Iterator[Finding]:
     for key in _first_of_each(facts.keys):
         subject = f"{key.name}: {key.value}"
-        if key.name == "batch_size" and _TOTAL.search(key.comment) and key.number:
+        if _BATCH.fullmatch(key.name) and _TOTAL.search(key.comment) and key.number:
             yield Finding("kept", "adopt/guide-batch-total", key.line, subject, facts={"value": key.number})
-        elif key.name == "batch_size" and _EACH.search(key.comment) and key.number:
+        elif _BATCH.fullmatch(key.name) and _EACH.search(key.comment) and key.number:
             yield Finding("kept", "adopt/guide-batch-each", key.line, subject, facts={"value": key.number})
-    for number, match in facts.find(r"批(?:处理)?(?:大小|次)增加\s*(\d+)\s*倍\D{1,6}学习率增加\s*(\d+)\s*倍"):
-        batch, rate = int(match[1][:6]), int(match[2][:6])
+    for number, match in facts.find(_RATE_RULE):
+        batch, rate = (int(one) for one in match.groups() if one is not None)
         rule = "linear" if rate == batch else "sqrt" if rate * rate == batch else ""
         if rule:
             yield Finding("kept", "adopt/guide-rate-rule", number, match[0], facts={"rule": rule})
@@ -138,11 +189,11 @@ def _first_of_each(keys: Sequence[Key]) -> list[Key]:
 
 
 def _rate_by_ranks(facts: Facts) -> Iterator[Finding]:
-    steps = [key.number for key in facts.keys if key.name == "gradient_accumulation_steps" and key.number]
+    steps = [key.number for key in facts.keys if _ACCUMULATION.fullmatch(key.name) and key.number]
     if not steps or max(steps) < 2:
         return
     for block in facts.blocks:
         for number, line in enumerate(block.text.splitlines(), start=block.first_line):
-            if block.language in ("python", "py") and re.search(r"lr\s*=\s*\w*lr\s*\*\s*world_size", line):
+            if block.language in ("python", "py", "") and _RATE_BY_RANKS.search(line) and "accum" not in line:
                 yield Finding("harmful", "adopt/guide-rate-by-ranks", number, line.strip(), facts={"steps": max(steps)})
                 return

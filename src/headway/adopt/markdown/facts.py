@@ -24,9 +24,9 @@ class Facts:
         """Return the lines with their numbers; a line no person wrote is left out."""
         return ((number, line) for number, line in enumerate(self.text.splitlines(), start=1) if len(line) <= MAX_LINE)
 
-    def find(self, pattern: str) -> Iterator[tuple[int, re.Match[str]]]:
+    def find(self, pattern: str | re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
         """Return every match in the text, line by line."""
-        compiled = re.compile(pattern, re.IGNORECASE)
+        compiled = re.compile(pattern, re.IGNORECASE) if isinstance(pattern, str) else pattern
         for number, line in self.lines():
             for match in compiled.finditer(line):
                 yield number, match

@@ -43,10 +43,20 @@ def _card_memory(table: Table) -> Iterator[Finding]:
                 return
 
 
+_WORK = re.compile(r"序列|分辨率|精度|编译|seq|length|resolution|precision|dtype|compile|model", re.IGNORECASE)
+"""Rows that say why a step of a larger batch may be quicker."""
+
+
 def _step_time(table: Table) -> Iterator[Finding]:
+    if any(_WORK.search(row[0]) and len(set(row[1:3])) > 1 for _, row in table.rows):
+        return
     batches = [row for _, row in table.rows if re.search(r"batch|批", row[0], re.IGNORECASE) and len(row) > 2]
     for line, row in table.rows:
-        if not re.search(r"步骤时间|step time|每步", row[0], re.IGNORECASE) or len(row) < 3 or not batches:
+        if (
+            not re.search(r"步骤时间|step time|每步|time per step|sec(?:onds)?/step|s/step", row[0], re.IGNORECASE)
+            or len(row) < 3
+            or not batches
+        ):
             continue
         times = [_SECONDS.search(cell) for cell in row[1:3]]
         sizes = [re.match(r"\d+", cell) for cell in batches[0][1:3]]
