@@ -429,7 +429,7 @@ WHAT 是文件（shell 脚本、批处理脚本、Markdown 指南）、一条启
     ),
     "adopt/guide-rate-of-large-batch": Text(
         en="the configs change the total batch from {tuned:,} to {total:,}, but none of them sets a learning rate",
-        zh="各个配置把总批次从 {tuned:,} 改为 {total:,}，但都没有设置学习率",
+        zh="这些配置的总批大小有 {tuned:,} 也有 {total:,}，但都没有设置学习率",
         en_hint="multiply the learning rates by about {factor} (square root of the ratio of the batches)",
         zh_hint="学习率约乘以 {factor}（批大小之比的平方根）",
     ),

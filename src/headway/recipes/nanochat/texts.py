@@ -162,7 +162,7 @@ TEXTS: dict[str, Text] = {
     ),
     "nanochat/ignored-warmup": Text(
         en="the published schedule has no warm-up; lr.warmup_steps adds one",
-        zh="原版的学习率调度没有预热；需要时设置 lr.warmup_steps",
+        zh="原版没有学习率预热；需要时设置 lr.warmup_steps",
     ),
     "nanochat/guide-samples": Text(
         en="the same number of samples per step, each of them shorter", zh="每步样本数不变，每个样本更短"
