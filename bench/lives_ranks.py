@@ -34,7 +34,7 @@ from headway.telemetry import EventLog, RunDir, read_json
 from lives_draw import Strike
 from lives_oracle import FIRST_SCALE
 
-_LIMIT_S = 180.0
+_LIMIT_S = 1200.0
 _SIGNALS = {"stop": signal.SIGINT, "term": signal.SIGTERM}
 
 
