@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from headway.checkpoint.disk import Disk, RealDisk, remove_tree
@@ -22,13 +23,16 @@ def plan_prune(
     """Return what retention lets go, oldest first.
 
     Kept are the newest `keep_last` that are not known to be broken, multiples of `keep_every`, the best, what is in
-    use, and the newest verified one. Nothing newer than that one goes, and nothing at all while none is verified.
+    use, and the newest verified one. Nothing newer than that one goes, and nothing at all while none is verified. A
+    step that was written again, and verified, counts once: to fall back on, another step is worth more than a copy.
     """
     verified = [info for info in infos if info.is_verified]
     if not verified:
         return []
     newest = max(verified, key=_age)
-    sound = sorted((info for info in infos if info.is_verified is not False), key=_age)
+    every = sorted((info for info in infos if info.is_verified is not False), key=_age)
+    copies = {older.path for older, newer in pairwise(every) if older.step == newer.step and newer.is_verified}
+    sound = [info for info in every if info.path not in copies]
     keep = {newest.path, *in_use, *(info.path for info in sound[-max(1, keep_last) :])}
     keep |= {info.path for info in sound if keep_every and info.step and info.step % keep_every == 0}
     best = [info for info in sound if info.step == best_step]

@@ -47,6 +47,13 @@ def test_broken_ones_do_not_count_as_kept():
     assert gone([*infos, info(50)], keep_last=2) == [10, 30, 40]
 
 
+def test_a_step_written_twice_does_not_push_out_another_step():
+    twice = [info(10), info(20), info(30), info(30, rewrite=1)]
+    assert gone(twice) == [10, 30]
+    unproven = [info(10), info(20), info(30), info(30, None, rewrite=1)]
+    assert gone(unproven) == [10, 20], "only what is proven takes another's place"
+
+
 def test_a_second_writing_replaces_the_first():
     infos = [info(10, False), info(10, True, 1)]
     assert plan_prune(infos, keep_last=1, keep_every=None, best_step=10) == [Path("10.0")]
