@@ -2,7 +2,8 @@
 
 Every recipe at a tiny size on CPU ranks, under each feature of a run alone and under combinations that together hold
 every pair of them: validation, moving average, accumulation, the guard's skip and roll-back, saves, a stop and resume,
-and a resume on another number of ranks. A case is one recipe, one strategy, one combination. It is right when
+and a resume on another number of ranks; Muon and state in host memory alone and with everything else.
+A case is one recipe, one strategy, one combination. It is right when
 
 - every loss, measure and learning rate is that of the other strategy (within 1e-5 of the value, and of 1);
 - what only looks on (validation, average, saves, a stop and resume) has changed no loss by one bit;
@@ -42,6 +43,8 @@ from headway.task.order import Order, expected_ledger
 STEPS, STOP, WORLD = 6, 3, 2
 STRATEGIES = ("ddp", "fsdp")
 SWITCHES = ("validation", "ema", "accumulation", "save", "resume")
+MATHS = {"accumulation", "skip", "rollback", "muon"}
+"""What changes the losses; the rest only looks on."""
 GUARDS = ("", "skip", "rollback")
 CLOSE = 1e-5
 WORDS = {
@@ -51,6 +54,8 @@ WORDS = {
     "save": ("save.every=1",),
     "skip": ("guard.policy=skip",),
     "rollback": ("guard.policy=rollback", "save.every=2"),
+    "muon": ("optimizer.name=muon",),
+    "offload": ("parallel.offload=true",),
 }
 COMMON = (f"train.steps={STEPS}", "save.every=0", "eval.every=0", "eval.samples=4", "batch.accumulation=1")
 COMMON += (
@@ -62,8 +67,10 @@ COMMON += (
     "lr.warmup_samples=0",
     "save.keep_last=9",
 )
-SINGLE = [frozenset[str](), *(frozenset({one}) for one in (*SWITCHES, *GUARDS[1:]))]
-DENSE = [frozenset({*SWITCHES, "skip"}), frozenset({"validation", "ema", "resume", "rollback"})]
+SINGLE = [frozenset[str](), *(frozenset({one}) for one in (*SWITCHES, *GUARDS[1:], "muon", "offload"))]
+MOVED = [frozenset({"muon", "offload", *SWITCHES, "skip"}), frozenset({"offload", "validation", "resume", "rollback"})]
+"""State in host memory, and matrices dealt out, with everything else."""
+DENSE = [frozenset({*SWITCHES, "skip"}), frozenset({"validation", "ema", "resume", "rollback"}), *MOVED]
 Found = dict[str, Any]
 
 
@@ -111,7 +118,7 @@ def main() -> int:
     try:
         for recipe in args.recipes:
             began = time.monotonic()
-            combinations = DENSE if args.quick else [*SINGLE, *cover_pairs(random.Random(args.seed))]
+            combinations = DENSE if args.quick else [*SINGLE, *MOVED, *cover_pairs(random.Random(args.seed))]
             rows += compare(place / recipe, recipe, combinations, args.worlds)
             done = [row for row in rows if row[0].recipe == recipe]
             wrong = sum(bool(why) for _, why in done)
@@ -131,7 +138,7 @@ def compare(
 ) -> list[tuple[Case, list[str]]]:
     """Train every case of a recipe; return each with what is wrong about it."""
     words = RECIPES[recipe](place)
-    cores = [features & {"accumulation", "skip", "rollback"} for features in combinations]
+    cores = [features & MATHS for features in combinations]
     every = list(dict.fromkeys([*combinations, *cores]))
     cases = [Case(recipe, strategy, features) for features in every for strategy in STRATEGIES]
     found = train_all(place, words, cases)
@@ -181,7 +188,8 @@ def train_all(place: Path, words: tuple[str, ...], cases: list[Case]) -> dict[Ca
 
 def make_lives(place: Path, words: tuple[str, ...], case: Case) -> list[Life]:
     """Return the attempts of a case."""
-    more = [word for name in sorted(case.features) for word in WORDS.get(name, ())]
+    mine = case.features - ({"offload"} if case.strategy == "ddp" else set())  # replicas have nothing to offload
+    more = [word for name in sorted(mine) for word in WORDS.get(name, ())]
     folder = place / "-".join([case.strategy, case.name, *map(str, case.worlds)])
     life = Life(
         str(folder),
@@ -206,7 +214,7 @@ def judge(case: Case, found: dict[Case, Found], size: int) -> list[str]:
     if mine["end"] != "done":
         return [f"ended: {mine['end']}"]
     why = differ(mine, found[replace(case, strategy="ddp" if case.strategy == "fsdp" else "fsdp")])
-    core = Case(case.recipe, case.strategy, case.features & {"accumulation", "skip", "rollback"})
+    core = Case(case.recipe, case.strategy, case.features & MATHS)
     if case.worlds == (WORLD,) and by_step(mine, "losses") != by_step(found[core], "losses"):
         why.append(f"losses are not those of {core.name}")
     step, position, updates, ledger, skips = mine["place"]

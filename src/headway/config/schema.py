@@ -191,6 +191,9 @@ class ParallelConfig(Section):
     """CPU ranks when no GPU is used."""
     strategy: Literal["auto", "single", "ddp", "fsdp"] = "auto"
     """One process, replicas that sum gradients once per step (DDP), or sharded parameters (FSDP2)."""
+    offload: bool = False
+    """With fsdp: keep weights, gradients and optimizer state in host memory and update them there; each block is moved
+    to the GPU when it is needed. Slower, for models whose state does not fit."""
     workers: Whole = 0
     """Data loader workers per rank; 0: the rank loads its own batches."""
     all_workers: Count | None = None

@@ -8,7 +8,13 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import (
+    CPUOffloadPolicy,
+    FSDPModule,
+    MixedPrecisionPolicy,
+    OffloadPolicy,
+    fully_shard,
+)
 from torch.distributed.tensor import DTensor
 
 from headway.engine.parallel import Layout, Ranks
@@ -19,8 +25,23 @@ class Sharded(Layout):
 
     is_sharded = True
 
-    def __init__(self, ranks: Ranks, model: nn.Module, blocks: Sequence[nn.Module], precision: str) -> None:
+    def __init__(
+        self,
+        ranks: Ranks,
+        model: nn.Module,
+        blocks: Sequence[nn.Module],
+        precision: str,
+        *,
+        is_offloaded: bool = False,
+    ) -> None:
+        """Shard a model.
+
+        Args:
+            is_offloaded: each rank's part of weights, gradients and optimizer state is in host memory, and the update
+                is made there; the device holds what one block needs at a time.
+        """
         super().__init__(ranks)
+        offload = CPUOffloadPolicy(pin_memory=ranks.device.type == "cuda") if is_offloaded else OffloadPolicy()
         mesh = init_device_mesh(ranks.device.type, (ranks.world_size,))
         policy = MixedPrecisionPolicy()
         if precision == "bf16":
@@ -34,8 +55,8 @@ class Sharded(Layout):
         if precision == "bf16":
             _shard_running_norms(model, mesh, frozen)
         for block in (block for block in blocks if not isinstance(block, FSDPModule)):
-            fully_shard(block, mesh=mesh, mp_policy=policy, ignored_params=frozen)
-        fully_shard(model, mesh=mesh, mp_policy=policy, ignored_params=frozen)
+            fully_shard(block, mesh=mesh, mp_policy=policy, offload_policy=offload, ignored_params=frozen)
+        fully_shard(model, mesh=mesh, mp_policy=policy, offload_policy=offload, ignored_params=frozen)
         self._modules = [module for module in model.modules() if isinstance(module, FSDPModule)]
         for module in self._modules:
             # Only the loop divides: the reduction must be a plain sum.
@@ -49,9 +70,11 @@ class Sharded(Layout):
             param.grad = None
 
     def begin_micro(self, *, is_last: bool) -> None:
-        """Reduce and scatter gradients only after the last backward of a step."""
-        for module in self._modules:
-            module.set_requires_gradient_sync(is_last, recurse=False)
+        """Do nothing: every backward reduces and scatters its gradients, which are added up as shards.
+
+        Summed only after the last one, they would be kept whole on every rank until then, 4 bytes for each parameter:
+        what does not fit there is why a run shards.
+        """
 
     def finish_backward(self) -> None:
         """Give parameters that no gradient reached a zero one, so that every rank updates the same set."""
@@ -61,7 +84,8 @@ class Sharded(Layout):
 
     def grad_norm(self) -> Tensor:
         """Return the global norm: the root of the squares summed over all shards."""
-        squares = torch.stack([self.local(_grad(param)).float().square().sum() for param in self._params]).sum()
+        norms = torch._foreach_norm([self.local(_grad(param)).float() for param in self._params])
+        squares = torch.stack(norms).square().sum().to(self.device)
         dist.all_reduce(squares)
         return squares.sqrt()
 
@@ -77,19 +101,6 @@ class Sharded(Layout):
     def local(self, tensor: Tensor) -> Tensor:
         """Return this rank's shard."""
         return tensor.to_local() if isinstance(tensor, DTensor) else tensor
-
-    def whole(self, part: Tensor, *, like: Tensor) -> Tensor:
-        """Gather the shards of all ranks."""
-        assert isinstance(like, DTensor)
-        return DTensor.from_local(
-            part, like.device_mesh, like.placements, shape=like.shape, stride=like.stride()
-        ).full_tensor()
-
-    def shard(self, whole: Tensor, *, like: Tensor) -> Tensor:
-        """Cut this rank's shard out of a whole that every rank holds; nothing is sent."""
-        assert isinstance(like, DTensor)
-        part = DTensor.from_local(whole, like.device_mesh, run_check=False).redistribute(placements=like.placements)
-        return part.to_local()
 
 
 def _shard_running_norms(model: nn.Module, mesh: DeviceMesh, frozen: set[nn.Parameter]) -> None:

@@ -118,7 +118,7 @@ class Layout(ABC):
     is_sharded: bool
 
     def __init__(self, ranks: Ranks) -> None:
-        self.rank, self.world_size = ranks.rank, ranks.world_size
+        self.rank, self.world_size, self.device = ranks.rank, ranks.world_size, ranks.device
 
     @abstractmethod
     def zero_grad(self) -> None:
@@ -147,14 +147,6 @@ class Layout(ABC):
     @abstractmethod
     def local(self, tensor: Tensor) -> Tensor:
         """Return the part of a parameter-like tensor this rank holds."""
-
-    @abstractmethod
-    def whole(self, part: Tensor, *, like: Tensor) -> Tensor:
-        """Return the whole of which every rank holds a part laid out like a parameter."""
-
-    @abstractmethod
-    def shard(self, whole: Tensor, *, like: Tensor) -> Tensor:
-        """Return this rank's part of a whole that every rank holds."""
 
 
 class _Bucket:
@@ -253,14 +245,6 @@ class Replicated(Layout):
     def local(self, tensor: Tensor) -> Tensor:
         """Return the tensor: nothing is sharded."""
         return tensor
-
-    def whole(self, part: Tensor, *, like: Tensor) -> Tensor:
-        """Return the tensor: nothing is sharded."""
-        return part
-
-    def shard(self, whole: Tensor, *, like: Tensor) -> Tensor:
-        """Return the tensor: nothing is sharded."""
-        return whole
 
 
 def _portions(params: Sequence[nn.Parameter], limit: int) -> Iterable[list[nn.Parameter]]:

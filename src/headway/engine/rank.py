@@ -155,7 +155,7 @@ def build_model(task: Task, config: RunConfig, plan: Plan, ranks: Ranks) -> tupl
             block.compile()
     if plan.strategy == "fsdp":
         sharded = importlib.import_module("headway.engine.fsdp")
-        return model, sharded.Sharded(ranks, model, blocks, plan.precision)
+        return model, sharded.Sharded(ranks, model, blocks, plan.precision, is_offloaded=plan.is_offloaded)
     return model, Replicated(ranks, model.parameters())
 
 

@@ -83,6 +83,8 @@ CHINESE: dict[str, str] = {
     "parallel.gpus": "使用哪些 GPU：所有空闲的、数量或编号；0：在 CPU 上训练。",
     "parallel.cpus": "不用 GPU 时的 CPU rank 数。",
     "parallel.strategy": "单进程、每步汇总一次梯度的副本（DDP），或分片参数（FSDP2）。",
+    "parallel.offload": "用于 fsdp：权重、梯度和优化器状态放在主机内存中并在那里更新，"
+    "每一块用到时才移到 GPU。速度较慢，用于状态放不下显存的模型。",
     "parallel.workers": "每个 rank 的数据加载进程数；0：由 rank 自己加载。",
     "parallel.prefetch": "每个数据加载进程预先准备好的微批数。",
     "parallel.all_workers": "所有 rank 合计的数据加载进程数，单进程的指南就是这样计数；据此均分得到 workers。",

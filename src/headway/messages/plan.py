@@ -290,6 +290,16 @@ TEXTS: dict[str, Text] = {
         zh_hint="训练会在遇到第一个这样的算子时报错结束；关闭该设置即可训练，但两次训练的结果在末位上会有差异：\n"
         "  train.deterministic=false",
     ),
+    "plan/offload-alone": Text(
+        en="parallel.offload=true has no effect: only sharded weights (fsdp, two ranks or more) can be in host memory",
+        zh="parallel.offload=true 不起作用：只有分片的权重（fsdp，至少两个 rank）可以放在主机内存中",
+    ),
+    "plan/offload-over-host": Text(
+        en="weights, gradients and optimizer state need {need} of host memory, but only {have} is free",
+        zh="权重、梯度和优化器状态需要 {need} 主机内存，而可用的只有 {have}",
+        en_hint="use more nodes or a smaller model, or keep them on the GPUs:\n  parallel.offload=false",
+        zh_hint="使用更多节点或更小的模型，或把它们留在 GPU 上：\n  parallel.offload=false",
+    ),
     "plan/fsdp-alone": Text(
         en="parallel.strategy=fsdp has no effect: one rank has nobody to share its weights with",
         zh="parallel.strategy=fsdp 不起作用：只有 1 个 rank，没有可分摊权重的对象",
@@ -350,6 +360,16 @@ TEXTS: dict[str, Text] = {
     "plan/row-device": Text(en="device", zh="设备"),
     "plan/row-ranks": Text(en="ranks", zh="rank 数"),
     "plan/row-strategy": Text(en="strategy", zh="并行方式"),
+    "plan/row-offload": Text(en="offload", zh="放到主机内存"),
+    "plan/row-sums": Text(en="sums of gradients", zh="梯度汇总"),
+    "plan/value-offload": Text(
+        en="weights, gradients, optimizer state in host memory", zh="权重、梯度、优化器状态在主机内存中"
+    ),
+    "plan/value-sums-micro": Text(en="after every micro-batch", zh="每个微批之后"),
+    "plan/from-sums-micro": Text(
+        en="whole gradients would need 4 more bytes per parameter on every GPU",
+        zh="完整的梯度会让每张 GPU 的每个参数多占 4 字节",
+    ),
     "plan/row-precision": Text(en="precision", zh="精度"),
     "plan/row-batch-per-device": Text(en="batch per device", zh="每卡批大小"),
     "plan/row-batch-accumulation": Text(en="gradient accumulation", zh="梯度累积次数"),

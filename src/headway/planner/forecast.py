@@ -15,7 +15,7 @@ from headway.config import Recipe, RunConfig
 from headway.machine import Gpu, GpuModel, MachineReport, find_model, gpu_models, has_bf16
 from headway.planner.memory import CONTEXT_BYTES, MemoryForecast, Verdict, weigh_decoder
 from headway.planner.models.decoder import Decoder
-from headway.planner.recipe_trace import Trace, stretch, weigh_trace
+from headway.planner.recipe_trace import OFFLOADED, Trace, stretch, weigh_trace
 from headway.planner.record import Plan
 from headway.planner.roofline import Card, SpeedForecast, number_of, time_decoder, time_traced
 from headway.planner.step import Work
@@ -152,7 +152,21 @@ def weigh(plan: Plan, config: RunConfig, model: Model) -> MemoryForecast:
         low, high = model.traces
         return weigh_trace(stretch(low, high, plan.micro_batch), plan)
     assert model.shape is not None
-    return weigh_decoder(model.shape, describe_work(plan, config, model), ranks=plan.world_size)
+    weighed = weigh_decoder(model.shape, describe_work(plan, config, model), ranks=plan.world_size)
+    return _without_state(weighed, model.shape) if plan.is_offloaded and plan.device == "cuda" else weighed
+
+
+def _without_state(weighed: MemoryForecast, shape: Decoder) -> MemoryForecast:
+    """Return a forecast whose shards are in host memory; the gradients of one block are whole before they are cut."""
+    parts = {name: held for name, held in weighed.parts.items() if name not in OFFLOADED}
+    return replace(weighed, parts={**parts, "gradients": 4.0 * shape.block_params}, others=())
+
+
+def offloaded_bytes(plan: Plan, config: RunConfig, model: Model) -> float:
+    """Return the host memory that the shards of all of this machine's ranks take; 0 where nothing is offloaded."""
+    if not plan.is_offloaded:
+        return 0.0
+    return _checkpoint(config, model) + 4.0 * model.params  # weights, moments and average; and gradients
 
 
 def hurry(plan: Plan, config: RunConfig, model: Model, card: Card) -> SpeedForecast:
@@ -352,6 +366,9 @@ def _changes(plan: Plan, config: RunConfig, half: Literal["bf16", "fp16"]) -> It
             yield replace(plan, micro_batch=micro, accumulation=each // micro), config, f"batch.per_device={micro}"
     if plan.world_size > 1 and plan.strategy != "fsdp":
         yield replace(plan, strategy="fsdp"), config, "parallel.strategy=fsdp"
+    if plan.world_size > 1 and plan.gpus and not plan.is_offloaded:
+        change = "parallel.offload=true" if plan.strategy == "fsdp" else "parallel.strategy=fsdp parallel.offload=true"
+        yield replace(plan, strategy="fsdp", is_offloaded=True), config, change
     again = config.train.activation_checkpoint
     train = config.train.model_copy(update={"activation_checkpoint": not again})
     yield plan, config.model_copy(update={"train": train}), f"train.activation_checkpoint={str(not again).lower()}"

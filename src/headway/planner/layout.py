@@ -73,7 +73,10 @@ def _choose_strategy(parallel: ParallelConfig, world_size: int) -> Literal["sing
 
 def _warn_alone(parallel: ParallelConfig, world_size: int) -> list[PlanWarning]:
     is_alone = parallel.strategy == "fsdp" and world_size == 1
-    return [PlanWarning(code="plan/fsdp-alone", facts={})] if is_alone else []
+    warnings = [PlanWarning(code="plan/fsdp-alone", facts={})] if is_alone else []
+    if parallel.offload and _choose_strategy(parallel, world_size) != "fsdp":
+        warnings.append(PlanWarning(code="plan/offload-alone", facts={}))
+    return warnings
 
 
 def _keep_one(

@@ -88,6 +88,7 @@ def make_plan(
         gpus=tuple(gpu.physical for gpu in layout.gpus),
         backend="nccl" if layout.gpus else "gloo",
         strategy=layout.strategy,
+        is_offloaded=config.parallel.offload and layout.strategy == "fsdp",
         precision=layout.precision,
         threads=layout.threads,
         workers=workers,

@@ -22,6 +22,7 @@ from headway.planner.forecast import (
     kept_checkpoints,
     know_model,
     largest_micro_batch,
+    offloaded_bytes,
     trace_sizes,
 )
 from headway.planner.length import FRESH, Standing
@@ -80,6 +81,10 @@ def look_ahead(
         facts = {"used": used, "have": size(forecast.device_bytes)}
         code = "plan/tight" if is_tight else "plan/over-memory"
         warnings.append(PlanWarning(code=code, facts=facts))
+    held = offloaded_bytes(plan, config, model)
+    if held > machine.planned_memory_bytes:
+        facts = {"need": size(held), "have": size(machine.planned_memory_bytes)}
+        warnings.append(PlanWarning(code="plan/offload-over-host", facts=facts))
     disk = forecast.checkpoint_bytes * kept_checkpoints(plan, config)
     if machine.disk_free_bytes is not None and disk > machine.disk_free_bytes:
         facts = {"need": size(disk), "have": size(machine.disk_free_bytes), "place": machine.disk_place}

@@ -21,6 +21,8 @@ TIMEOUT_S = 180.0
 _KEPT = "~/.cache/headway/traces"
 _SCHEMA = 3
 """Raised when traces tell more, so that those that tell less are made again."""
+OFFLOADED = ("weights", "gradients", "optimizer-state", "moving-average")
+"""What is in host memory with `parallel.offload`."""
 _PARTS = ("train", "optimizer", "ema", "task")
 """Sections of the config that change what a step holds."""
 
@@ -124,6 +126,9 @@ def _weigh_peak(trace: Trace, held: Mapping[str, int], moment: str, plan: Plan) 
             parts.pop("weights-in-compute-type", None)  # gathered as bf16 and let go, block by block
         one = 0.5 if plan.precision != "fp32" else 1.0
         parts["gathered-weights"] = (2 * trace.largest_block_bytes + trace.rest_bytes) * one
+        if plan.is_offloaded and plan.device == "cuda":
+            for name in OFFLOADED:
+                parts[name] = 0.0
         parts["gradients"] += trace.largest_block_bytes  # one block's, whole, before they are cut
     elif ranks > 1:
         parts["optimizer-state"] = parts.get("optimizer-state", 0.0) - trace.dealt_bytes * (1 - 1 / ranks)

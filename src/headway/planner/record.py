@@ -71,6 +71,8 @@ class Plan:
     """Fingerprint of the recipe's code; what was traced or measured with other code does not count for this plan."""
     forecast: Mapping[str, Any] | None = None
     """Memory and time as foreseen (`Forecast.to_json`); none: nothing is known of the model yet."""
+    is_offloaded: bool = False
+    """Whether sharded weights, gradients and optimizer state are in host memory."""
     length: str = ""
     """What fixes the end of the run: `steps`, or `samples` or `epochs`, which are both counted in samples."""
 

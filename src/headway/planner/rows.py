@@ -94,6 +94,10 @@ def _where(plan: Plan, config: RunConfig, origins: Mapping[str, str], machine: M
         yield make_row("strategy", plan.strategy, origin_code="plan/from-ranks", ranks=plan.world_size)
     else:
         yield make_row("strategy", plan.strategy, _from(origins, "parallel.strategy"))
+    if plan.is_offloaded:
+        yield make_row("offload", "", _from(origins, "parallel.offload"), value_code="plan/value-offload")
+    if plan.strategy == "fsdp" and plan.accumulation > 1:
+        yield make_row("sums", "", value_code="plan/value-sums-micro", origin_code="plan/from-sums-micro")
     if config.train.precision == "auto":
         yield make_row(
             "precision", plan.precision, origin_code=f"plan/from-{plan.precision}{'' if plan.gpus else '-cpu'}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
+from torch.distributed.tensor import DTensor
 
 from fakes.ranks import run_ranks
 from headway.engine.optim import make_optimizers
@@ -26,6 +27,11 @@ class Net(nn.Module):
         for block in self.blocks:
             x = torch.tanh(block(x))
         return self.head(x)
+
+
+def whole_of(param: torch.nn.Parameter) -> torch.Tensor:
+    value = param.detach()
+    return value.full_tensor() if isinstance(value, DTensor) else value
 
 
 def batches(num_micro: int) -> list[torch.Tensor]:
@@ -66,7 +72,7 @@ def train_some(ranks, strategy, accumulation, optimizer_name):
         layout.scale_grads(min(1.0, 1.0 / norms[-1]))
         for optimizer in optimizers:
             optimizer.step(0.05, step)
-    whole = {name: layout.whole(layout.local(p.detach()), like=p).flatten().tolist() for name, p in params.items()}
+    whole = {name: whole_of(p).flatten().tolist() for name, p in params.items()}
     return norms, whole
 
 
@@ -146,7 +152,7 @@ def train_above_frozen(ranks, strategy):
     layout.finish_backward()
     norm = float(layout.grad_norm())
     optimizer.step(0.05, 0)
-    whole = {n: layout.whole(layout.local(p.detach()), like=p).flatten().tolist() for n, p in params.items()}
+    whole = {n: whole_of(p).flatten().tolist() for n, p in params.items()}
     return [norm], whole, model.blocks[0].weight.flatten().tolist()
 
 
@@ -196,7 +202,7 @@ def move_odd(ranks, strategy, optimizer_name):
         norms.append(float(layout.grad_norm()))
         optimizer.step(0.1, step)
     params = dict(model.named_parameters())
-    return norms, {n: layout.whole(layout.local(p.detach()), like=p).flatten().tolist() for n, p in params.items()}
+    return norms, {n: whole_of(p).flatten().tolist() for n, p in params.items()}
 
 
 def share_odd(ranks):

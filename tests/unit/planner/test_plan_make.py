@@ -388,3 +388,13 @@ def test_epochs_between_checkpoints_are_shown_as_epochs():
     made = plan(save=SaveConfig(every_epochs=10), eval=EvalConfig(every=5, every_epochs=1))
     assert rows(made)["save-every"][0] == "every 10 epochs"
     assert rows(made)["eval-every"][0] == "every 5 steps and 1 epochs"
+
+
+def test_offload_and_sums_of_sharded_gradients_are_rows_of_the_plan():
+    made = plan(machine(eight_h100()), parallel=ParallelConfig(strategy="fsdp", offload=True))
+    assert made.is_offloaded and "offload" in {row.key for row in made.rows}
+    assert ("sums" in {row.key for row in made.rows}) == (made.accumulation > 1)
+    several = plan(parallel=ParallelConfig(cpus=2, strategy="fsdp"), batch=BatchConfig(per_device=2, accumulation=3))
+    assert "sums" in {row.key for row in several.rows}
+    alone = plan(parallel=ParallelConfig(cpus=2, strategy="ddp", offload=True))
+    assert not alone.is_offloaded and "plan/offload-alone" in [one.code for one in alone.warnings]
