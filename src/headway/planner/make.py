@@ -15,7 +15,7 @@ from headway.planner.length import FRESH, Length, Standing, resolve_length
 from headway.planner.memory import MemoryForecast
 from headway.planner.record import Plan, PlanWarning
 from headway.planner.row_text import COMMAND_LAYER, FILE_LAYER, rank_of
-from headway.planner.rows import Asked, list_rows
+from headway.planner.rows import Asked, find_too_large, list_rows
 from headway.planner.schedule import check_floor, choose_warmup, lr_factor
 from headway.planner.workers import share_workers
 
@@ -189,8 +189,10 @@ def _continue_batch(
     )
     if world_size == before.world_size:
         return batch, wish, origins
-    # Fewer ranks may take the micro-batch that somebody has written for them, where more had to take a smaller one.
-    largest = max(_drop_lowest(config, layers).per_device or 0, batch.per_device)
+    # Fewer ranks may take the micro-batch that somebody has written for them, where more had to take a smaller one;
+    # not the one that ran out of memory.
+    written = _drop_lowest(config, layers).per_device or 0
+    largest = batch.per_device if find_too_large(before) else max(written, batch.per_device)
     return keep_total(batch, world_size=world_size, largest=largest, unit=wish.unit), wish, origins
 
 

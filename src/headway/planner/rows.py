@@ -23,6 +23,8 @@ _EVERY = {
     (True, True): "plan/value-both",
 }
 """How often something is done: by steps, by epochs."""
+_TOO_LARGE = "plan/from-out-of-memory"
+"""Origin of a micro-batch that was made smaller (launch/shrink.py)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,11 +140,19 @@ def _batch(plan: Plan, asked: BatchWish, origins: Mapping[str, str]) -> Iterator
         yield make_row("batch-tokens", count(plan.batch_samples * tokens), origin)
 
 
+def find_too_large(plan: Plan) -> str | None:
+    """Return the micro-batch for which this run had no memory, if there was one."""
+    found = (row for row in plan.rows if row.key == "batch-per-device" and row.origin_code == _TOO_LARGE)
+    return next((row.facts["before"] for row in found), None)
+
+
 def _kept_batch(plan: Plan, asked: Asked, before: Plan, origins: Mapping[str, str]) -> Iterator[PlanRow]:
     """Yield the batch of a run that continues: the total stays, the rest follows."""
     micro, steps, batch, ranks = plan.micro_batch, plan.accumulation, plan.batch_samples, plan.world_size
     if asked.wish.per_device is not None:
         yield make_row("batch-per-device", micro, _from(origins, "batch.per_device"))
+    elif (too_large := find_too_large(before)) is not None:
+        yield make_row("batch-per-device", micro, origin_code=_TOO_LARGE, before=too_large)
     elif ranks == before.world_size:
         yield make_row("batch-per-device", micro, origin_code="plan/from-before")
     else:

@@ -21,6 +21,8 @@ from headway.config import (
     TrainConfig,
 )
 from headway.errors import CheckError, ConfigError, PlanError
+from headway.launch.job import Job, Training
+from headway.launch.shrink import shrink
 from headway.machine.devices import apply_visible
 from headway.messages import LANGUAGES
 from headway.messages.plan import TEXTS
@@ -202,6 +204,21 @@ def test_the_total_is_kept_over_any_number_of_resumes_and_the_written_micro_batc
         made = resumed(made, ranks, {"batch.per_device": "recipe tiny"}, per_device=8)
         found.append((made.micro_batch, made.accumulation))
     assert found == [(8, 2), (4, 1), (4, 1), (2, 1), (8, 1)]
+
+
+def test_a_micro_batch_that_ran_out_of_memory_does_not_come_back_on_other_ranks():
+    made = plan(batch=BatchConfig(per_device=8))
+    program = Training(recipe="tiny", task="task", config={"launch": {}}, plan=made.to_json())
+    job = Job(program=program, world_size=2, threads=None, devices=(), restarts=1, grace_s=1)
+    smaller = shrink(job, "host-out-of-memory", attempt=1).job.program.plan
+    made = Plan.from_json(json.loads(json.dumps(smaller)))
+    assert (made.micro_batch, made.accumulation) == (4, 2)
+    for ranks, micro, turns in ((2, 4, 2), (1, 4, 4), (4, 4, 1), (1, 4, 4)):
+        made = resumed(made, ranks, {"batch.per_device": "run.yaml:1:1"}, per_device=8)
+        assert (made.micro_batch, made.accumulation, made.batch_samples) == (micro, turns, 16)
+        assert rows(made)["batch-per-device"] == ("4", "8 samples per device ran out of memory")
+    typed = resumed(made, 1, {"batch.per_device": "command line"}, per_device=8)
+    assert typed.micro_batch == 8, "whoever types it again means it"
 
 
 @pytest.mark.parametrize(
