@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
+import json
 import os
 import resource
 import signal
@@ -11,8 +13,10 @@ import subprocess
 import sys
 import tempfile
 import traceback
+from datetime import timedelta
 from pathlib import Path
 
+import numpy
 import torch
 import torch.distributed as dist
 from safetensors.torch import load_file, save_file
@@ -176,6 +180,35 @@ def not_divisible(is_cleared):
     nn.MultiheadAttention(embed_dim=12 if is_cleared else 10, num_heads=3)
 
 
+def unknown_argument(is_cleared):
+    parser = argparse.ArgumentParser("train.py")
+    parser.add_argument("--batch-size", type=int)
+    with contextlib.suppress(SystemExit):
+        parser.parse_args(["--batch-size" if is_cleared else "--batch", "8" if is_cleared else "x"])
+
+
+def missing_setting(is_cleared):
+    config = {"lr": 0.1, **({"optimizer": "adamw"} if is_cleared else {})}
+    config["optimizer"].upper()
+
+
+def damaged_settings(is_cleared):
+    json.loads('{"lr": 0.1}' if is_cleared else '{"lr": 0.1,')
+
+
+def no_gradient(is_cleared):
+    (torch.ones(2, requires_grad=is_cleared) * 2).sum().backward()
+
+
+def absent_rank(is_cleared):
+    size = 1 if is_cleared else 2
+    dist.TCPStore("127.0.0.1", 0, size, is_master=True, timeout=timedelta(seconds=1), wait_for_workers=True)
+
+
+def later_attribute(is_cleared):
+    print(numpy.inf if is_cleared else numpy.Inf)
+
+
 def nan_loss(is_cleared):
     x = torch.tensor(1.0 if is_cleared else -1.0)
     for step in range(3):
@@ -209,15 +242,15 @@ FAULTS = {
     "dtype-mismatch": [mixed_dtypes],
     "device-side-assert": [wrong_label],
     "tokenizer-vocab": [wrong_token],
-    "python-user-bug": [wrong_shape, changed_in_place],
+    "python-user-bug": [wrong_shape, changed_in_place, no_gradient],
     "unused-parameters": [unused_parameters],
-    "rendezvous-failure": [no_rank_variables],
+    "rendezvous-failure": [no_rank_variables, absent_rank],
     "driver-or-arch": [no_gpu],
     "dataloader-worker-crash": [dead_worker, raising_worker],
     "host-oom-killed": [killed_worker, host_memory],
     "too-many-open-files": [open_files],
-    "import-or-abi": [missing_module],
-    "batch-or-config": [not_divisible],
+    "import-or-abi": [missing_module, later_attribute],
+    "batch-or-config": [not_divisible, unknown_argument, missing_setting, damaged_settings],
     "nan-loss": [nan_loss],
     "native-crash": [segfault],
     "keyboard-interrupt": [interrupt],
