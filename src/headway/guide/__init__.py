@@ -8,7 +8,7 @@ from headway.checkpoint import find_resumable, read_manifest
 from headway.config import LoadedConfig, load_config
 from headway.guide.checkpoints import Held, Made, NamedCheckpoints, Source, held_below, keep_earlier
 from headway.guide.command import RUNS, Resumed, Training, is_stopped, level_of, newest_run, show_best, train, with_log
-from headway.guide.flags import FULL_SIZE, Asked, read_flags, read_seconds, settings_of
+from headway.guide.flags import FULL_SIZE, Asked, read_count, read_flags, read_seconds, settings_of
 from headway.guide.follow import Listener, Step, copy_output, follow, headway
 from headway.guide.help import run_command
 from headway.guide.launched import lead_or_follow
@@ -96,6 +96,7 @@ __all__ = [
     "newest_run",
     "other_python",
     "plan_project",
+    "read_count",
     "read_flags",
     "read_manifest",
     "read_mindspore",

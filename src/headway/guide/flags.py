@@ -88,6 +88,13 @@ def read_seconds(flag: str, text: str) -> float:
     return seconds
 
 
+def read_count(flag: str, text: str) -> int:
+    """Return a number of a flag, which must be whole and above zero."""
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError("guide/odd-count", flag=flag, value=text)
+    return int(text)
+
+
 def _take_value(waiting: list[str]) -> str:
     """Return the word behind a flag, where it is the flag's value; a flag that is alone is true."""
     is_value = bool(waiting) and not waiting[0].startswith("--") and "=" not in waiting[0]

@@ -37,8 +37,11 @@ def lead_or_follow(lead: Callable[[int | None], int]) -> int:
     told = dict(os.environ)
     if "LOCAL_RANK" not in told or "WORLD_SIZE" not in told:
         return lead(None)
-    ranks = int(told["WORLD_SIZE"])
-    here = int(told.get("LOCAL_WORLD_SIZE", ranks))
+    try:
+        ranks = int(told["WORLD_SIZE"])
+        here = int(told.get("LOCAL_WORLD_SIZE", ranks))
+    except ValueError as err:
+        raise UsageError("guide/half-set", rank=told.get("RANK", "n/a"), ranks=told["WORLD_SIZE"]) from err
     if here != ranks:
         raise UsageError("guide/many-nodes", ranks=ranks, here=here)
     address = _address(told)

@@ -116,6 +116,12 @@ TEXTS: dict[str, Text] = {
         en_hint="write it as a number: {flag}=3",
         zh_hint="写成数字：{flag}=3",
     ),
+    "guide/odd-count": Text(
+        en="{flag}={value} is not a whole number above 0",
+        zh="{flag}={value} 不是大于 0 的整数",
+        en_hint="write it as a number: {flag}=2",
+        zh_hint="写成数字：{flag}=2",
+    ),
     "guide/no-value": Text(
         en="{flag} has no value",
         zh="{flag} 缺少取值",

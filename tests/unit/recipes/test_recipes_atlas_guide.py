@@ -186,3 +186,14 @@ def test_the_guides_edit_of_train_py_changes_what_headway_is_told(project, tmp_p
     script.write_text(script.read_text().replace("*own])", "*own]))"))
     subprocess.run([sys.executable, str(script), "--config", "x"], env={**os.environ, "WORLD_SIZE": "4"}, check=True)
     assert "--lr-factor=2.0" in told.read_text() and "'--config', 'x'" in told.read_text()
+
+
+def test_a_world_size_that_is_no_number_is_refused_in_words_and_without_a_traceback(tmp_path):
+    make_project("atlas", tmp_path / "p")
+    variables = {"PATH": os.environ["PATH"], "LANG": "en_US.UTF-8", "WORLD_SIZE": "two"}
+    line = [sys.executable, "atlas/train.py", "--config", "atlas/configs/train_config.yaml"]
+    for more in ({"RANK": "0"}, {"LOCAL_RANK": "0"}):
+        done = subprocess.run(
+            line, cwd=tmp_path / "p", env=variables | more, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 2 and "WORLD_SIZE=two" in done.stderr and "Traceback" not in done.stderr

@@ -147,3 +147,11 @@ def test_weights_that_a_run_removes_while_they_are_evaluated_are_read_all_the_sa
     with pytest.raises(UsageError) as refused, evaluation._held(weights):
         pass
     assert refused.value.code == "rdt/guide-no-weights"
+
+
+@pytest.mark.parametrize("text", ["two", "0", "-1", "1.5"])
+def test_a_number_of_processes_that_is_none_is_refused_in_words(tmp_path, monkeypatch, text):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError) as refused:
+        commands.main("train", [f"--num_processes={text}"])
+    assert refused.value.code == "guide/odd-count" and text in refused.value.text("zh")

@@ -49,7 +49,7 @@ def _train(argv: Sequence[str], ranks: int | None, precision: str | None) -> int
     end = list(argv).index("--") if "--" in argv else 0
     script, own = (guide.read_flags(part, _FLAGS, takes_settings=True) for part in (argv[:end], argv[end:]))
     flags = {**script.flags, **own.flags}
-    launched = ranks or int(flags.get("num_processes", "1"))
+    launched = ranks or guide.read_count("--num_processes", flags.get("num_processes", "1"))
     folder = Path(flags.get("output_dir", "checkpoints"))
     is_full = own.is_full_wanted or guide.has_gpu()
 
