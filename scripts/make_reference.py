@@ -41,6 +41,7 @@ _STAGES = {
     "engine": ("Training", "训练"),
     "mindspore": ("Training with MindSpore", "MindSpore 训练"),
     "checkpoint": ("Checkpoints", "检查点"),
+    "mirror": ("Copies of checkpoints elsewhere", "检查点的异地副本"),
     "diagnose": ("Why a rank failed", "rank 失败的原因"),
     "telemetry": ("Runs", "训练目录"),
     "guide": ("The guides' own commands", "指南命令"),

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from headway.adopt import read_line
 from headway.bridges import refuse_unset
+from headway.bridges.mirror import refuse_mirror
 from headway.config import LoadedConfig
 from headway.diagnosis import Diagnosis, diagnose_log, diagnose_run, load_rules, user_rules_folder
 from headway.errors import UsageError
@@ -162,6 +163,7 @@ def train(what: str | Path | None = None, settings: Mapping[str, Any] | None = N
     words = _words(what, settings, more)
     loaded = load_words(words, is_order=True)
     refuse_unset(loaded.config.alert.to, os.environ)
+    refuse_mirror(loaded.config.save.mirror)
     claims = Claims(loaded.config.name or loaded.recipe.name)
     try:
         decision = decide(loaded, _Silent(), claims)
@@ -200,6 +202,7 @@ def resume(
         decision = decide_resume(place, wish, _Silent(), claims)
         assert decision.loaded is not None
         refuse_unset(decision.loaded.config.alert.to, os.environ)
+        refuse_mirror(decision.loaded.config.save.mirror)
         place, lease = write_continued(place, lease, decision, wish, ["headway", "resume", place.name, *words])
         return _detach(place, decision.job, claims, lease)
     finally:

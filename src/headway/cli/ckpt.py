@@ -32,6 +32,7 @@ from headway.checkpoint import (
     verify_checkpoint,
 )
 from headway.cli.bilingual import echo_json, group, option
+from headway.cli.ckpt_fetch import fetch_command
 from headway.cli.ckpt_import import import_command
 from headway.config import SaveConfig
 from headway.errors import CheckpointError, UsageError
@@ -73,6 +74,7 @@ def ckpt() -> None:
 
 
 ckpt.add_command(import_command)
+ckpt.add_command(fetch_command)
 
 
 @ckpt.command("list", help="checkpoint/help-list")

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from headway.bridges import refuse_unset
+from headway.bridges.mirror import refuse_mirror
 from headway.cli.bilingual import command, option
 from headway.cli.consent import ask_trust
 from headway.cli.finish import finish, finish_behind
@@ -91,6 +92,7 @@ def resume(
             decision = decide_resume(run, wish, screen, claims, begin=early.begin, ask=ask_trust, nodes=assembly)
             assert decision.loaded is not None
             refuse_unset(decision.loaded.config.alert.to, os.environ)
+            refuse_mirror(decision.loaded.config.save.mirror)
             run, lease = write_continued(run, lease, decision, wish)
             note_run(run_file, run)
             code = "console/run-resumed" if decision.done.step else "console/run-restarted"

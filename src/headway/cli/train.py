@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from headway.bridges import refuse_unset
+from headway.bridges.mirror import refuse_mirror
 from headway.cli.bilingual import command
 from headway.cli.consent import ask_trust
 from headway.cli.finish import finish, finish_behind
@@ -52,6 +53,7 @@ def train(
     screen = DecisionScreen(make_console(stderr=True))
     loaded = load_words(words, is_order=True, ask=ask_trust)
     refuse_unset(loaded.config.alert.to, os.environ)
+    refuse_mirror(loaded.config.save.mirror)
     found = place_in_step(nodes, Path(loaded.config.out))
     if isinstance(found, FollowWish):
         return follow(found, screen.tell)

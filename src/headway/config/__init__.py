@@ -12,6 +12,7 @@ from headway.config.env import name_variable
 from headway.config.explain import Explained, explain, schema_json
 from headway.config.flat import flatten, write_word
 from headway.config.load import LoadedConfig, load_config
+from headway.config.mirror_address import MirrorAddress, parse_mirror
 from headway.config.origin import LAYERS, Layer, Origin, layer_of
 from headway.config.overrides import FROM_RECIPE, WORDS_OF
 from headway.config.paths import PathText
@@ -66,6 +67,7 @@ __all__ = [
     "Layer",
     "LoadedConfig",
     "LrConfig",
+    "MirrorAddress",
     "OptimizerConfig",
     "Origin",
     "ParallelConfig",
@@ -96,6 +98,7 @@ __all__ = [
     "load_config",
     "mask_secrets",
     "name_variable",
+    "parse_mirror",
     "read_condition",
     "read_quiet",
     "read_trusted",

@@ -12,6 +12,7 @@ from pydantic_core import CoreSchema
 
 from headway.config.alert_values import as_list, check_addresses, check_conditions, check_quiet
 from headway.config.describe import describe_fields
+from headway.config.mirror_address import check_mirror
 from headway.config.paths import PathText
 
 Count = Annotated[int, Field(ge=1)]
@@ -156,6 +157,13 @@ class SaveConfig(Section):
     """Keep every checkpoint whose step is a multiple of this."""
     keep_best: bool = True
     """Keep the checkpoint with the best validation result."""
+    mirror: Annotated[str, AfterValidator(check_mirror)] | None = None
+    """Where committed checkpoints are copied while training continues: `s3://bucket/folder`, `ssh://host/folder` or a
+    folder on another disk; `headway ckpt fetch` brings a run back from there."""
+    mirror_keep_last: Count = 2
+    """How many of the newest checkpoints to keep in the mirror; `save.keep_every` and `save.keep_best` apply too."""
+    mirror_wait_s: Positive = 600.0
+    """Seconds for which a finished run waits at most until its last checkpoint is in the mirror."""
 
 
 class EmaConfig(Section):

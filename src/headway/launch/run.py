@@ -14,6 +14,7 @@ from headway.launch.foreign.line import LineProgram
 from headway.launch.history import History
 from headway.launch.job import ForeignLine, Job, read_job
 from headway.launch.lease import Lease
+from headway.launch.mirror import MirrorProcess, mirror_of
 from headway.launch.nursery import Nursery
 from headway.launch.outcome import Observer, Outcome
 from headway.launch.own_engine import OwnEngine
@@ -81,6 +82,8 @@ def launch_run(
             if not keeps_nursery:  # a probe of a few steps is measured by itself
                 start_bridges(run, job, history)
                 supervisor.start_sampler = partial(_start_sampler, run, job, history)
+                if mirror_of(job) is not None:
+                    supervisor.start_mirror = partial(_start_mirror, run, job, history)
             return _supervise(supervisor, history, lease)
         finally:
             adopt_orphans(False)
@@ -94,6 +97,16 @@ def _start_sampler(run: RunDir, job: Job, history: History) -> DeviceSampler | N
         return DeviceSampler(run, job)
     except OSError as err:  # no process to be had: a run is worth more than its readings
         history.emit("warning", code="devices/sampler-refused", facts={"why": err.strerror or str(err)})
+        return None
+
+
+def _start_mirror(run: RunDir, job: Job, history: History) -> MirrorProcess | None:
+    try:
+        return MirrorProcess(run, job)
+    except OSError as err:  # no process to be had: the run continues, and whoever watches it is told
+        why = err.strerror or str(err)
+        facts = {"address": str(mirror_of(job)), "why": why, "run": run.name}
+        history.emit("warning", code="mirror/failing", facts=facts)
         return None
 
 

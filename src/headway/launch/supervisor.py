@@ -16,6 +16,7 @@ from headway.launch.history import History, read_past
 from headway.launch.job import Job
 from headway.launch.lease import RENEW_S, Lease
 from headway.launch.listeners import SOFT
+from headway.launch.mirror import MirrorProcess
 from headway.launch.nursery import Nursery
 from headway.launch.outcome import Incident, Outcome, State
 from headway.launch.output import merge_lines
@@ -62,7 +63,10 @@ class Supervisor:
         self.start_sampler: Callable[[], DeviceSampler | None] | None = None
         """Starts what reads the devices beside us; None: nobody does. Once the ranks are forked: before that, its own
         start would take the processor from theirs."""
+        self.start_mirror: Callable[[], MirrorProcess | None] | None = None
+        """The same of what copies checkpoints elsewhere."""
         self._sampler: DeviceSampler | None = None
+        self._mirror: MirrorProcess | None = None
         self._job, self._run = job, run
         self._program, self._crew = program, crew
         self._history, self._lease, self._inbox = history, lease, inbox
@@ -110,6 +114,11 @@ class Supervisor:
             for event in self._sampler.close():
                 self._history.emit(**event)
             self._sampler = None
+        if self._mirror is not None:
+            self._hearing.forget(self._mirror.fd)
+            is_done = self._outcome is not None and self._outcome.state == "done"
+            self._mirror.close(self._history.emit, is_done=is_done, is_hurried=lambda: bool(self._inbox.read()))
+            self._mirror = None
         self._crew.close(self._outcome)
         self._hearing.close()
 
@@ -146,6 +155,10 @@ class Supervisor:
                 self._hearing.listen(self._sampler.fd, LAST, self._on_findings)
         if self._sampler is not None:
             self._sampler.watch([rank.pid for rank in attempt.ranks])
+        if self.start_mirror is not None:
+            self._mirror, self.start_mirror = self.start_mirror(), None
+            if self._mirror is not None:
+                self._hearing.listen(self._mirror.fd, LAST, self._on_mirror)
 
     def _on_findings(self) -> None:
         """Write down what the sampler has found; one that is gone is not missed."""
@@ -156,6 +169,18 @@ class Supervisor:
         if is_over:
             self._hearing.forget(self._sampler.fd)
             self._history.emit("warning", code="devices/sampler-gone", facts={})
+
+    def _on_mirror(self) -> None:
+        """Write down what was copied elsewhere, or why nothing is."""
+        assert self._mirror is not None
+        found, is_over = self._mirror.hear()
+        for event in found:
+            self._history.emit(**event)
+        if is_over:
+            self._hearing.forget(self._mirror.fd)
+            self._mirror.close(self._history.emit, is_done=False, is_hurried=lambda: False)
+            self._mirror = None
+            self._history.emit("warning", code="mirror/gone", facts={"run": self._run.name})
 
     def _on_nursery(self) -> None:
         """Take what the nursery has to say; a hundred ranks end at once, and time must not pass between each two."""

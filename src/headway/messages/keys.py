@@ -70,6 +70,12 @@ CHINESE: dict[str, str] = {
     "save.keep_last": "保留最新的几个检查点。",
     "save.keep_every": "步数为该值倍数的检查点都保留。",
     "save.keep_best": "保留验证结果最好的检查点。",
+    "save.mirror": (
+        "训练继续的同时把已提交的检查点复制到哪里：`s3://bucket/folder`、`ssh://host/folder` 或另一块磁盘上的目录；"
+        "用 `headway ckpt fetch` 从那里取回训练。"
+    ),
+    "save.mirror_keep_last": "副本处保留最新的几个检查点；`save.keep_every` 和 `save.keep_best` 同样适用。",
+    "save.mirror_wait_s": "训练完成后，最多等待多少秒让最后的检查点复制完。",
     "ema": "权重的 EMA（滑动平均）。",
     "ema.decay": "EMA 的衰减；不设则不保留 EMA。",
     "ema.power": "衰减按 `1 - (1 + step / inv_gamma) ** -power` 升高，同 RDT；不设则按 `(1 + step) / (10 + step)`。",

@@ -90,6 +90,9 @@ class RunScreen:
             case "checkpoint_committed":
                 taken = duration(event.get("write_s"))
                 return say("console/saved", step=event["step"], size=size(event.get("bytes")), taken=taken)
+            case "checkpoint_mirrored":
+                facts = {"step": event.get("step"), "to": event.get("to"), "taken": duration(event.get("seconds"))}
+                return say("mirror/copied", size=size(event.get("bytes")), **facts)
             case "checkpoint_failed":
                 return say("console/save-failed", step=event.get("step"), why=_why(event))
             case "save_lost":
