@@ -60,9 +60,9 @@ def parse_mirror(text: str) -> MirrorAddress | None:
 def check_mirror(text: str) -> str:
     """Refuse an address that is none of the three kinds, and one with a password in it."""
     if "://" in text and _has_password(text):
-        raise PydanticCustomError("mirror/secret", "refused", {})
+        raise _refusal("mirror/secret")
     if parse_mirror(text) is None:
-        raise PydanticCustomError("mirror/unknown", "refused", {"got": text[:120]})
+        raise _refusal("mirror/unknown", got=text[:120])
     return text
 
 
@@ -81,3 +81,8 @@ def _has_password(text: str) -> bool:
         return urllib.parse.urlsplit(text).password is not None
     except ValueError:
         return False
+
+
+def _refusal(code: str, **facts: object) -> PydanticCustomError:
+    """Return what the gate makes a problem of, with our own code."""
+    return PydanticCustomError(code, "refused", facts)

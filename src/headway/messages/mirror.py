@@ -23,9 +23,9 @@ TEXTS: dict[str, Text] = {
     ),
     "mirror/secret": Text(
         en="save.mirror contains a password, and the config is saved in every run directory",
-        zh="save.mirror 中含有密码，而配置会保存到每个训练目录",
+        zh="save.mirror 中含有密码，而配置会保存在训练目录中",
         en_hint="for S3 use AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or ~/.aws/credentials; for ssh use a key",
-        zh_hint="S3 请用 AWS_ACCESS_KEY_ID 和 AWS_SECRET_ACCESS_KEY 或 ~/.aws/credentials；ssh 请用密钥",
+        zh_hint="S3 用 AWS_ACCESS_KEY_ID 和 AWS_SECRET_ACCESS_KEY 或 ~/.aws/credentials；ssh 用密钥",
     ),
     "mirror/no-boto3": Text(
         en="{address} needs the Python package boto3, which is not installed",
@@ -43,25 +43,25 @@ TEXTS: dict[str, Text] = {
         en="the folder for copies of checkpoints, {folder}, does not exist",
         zh="用于复制检查点的目录 {folder} 不存在",
         en_hint="mount its disk, or create the folder there; Headway does not, because a disk may not be mounted",
-        zh_hint="请挂载磁盘或在那里创建该目录；Headway 不会自动创建，因为磁盘可能没有挂载",
+        zh_hint="挂载磁盘或在那里创建该目录；Headway 不会自动创建，因为磁盘可能没有挂载",
     ),
     "mirror/not-writable": Text(
         en="the folder for copies of checkpoints, {folder}, cannot be written to",
         zh="用于复制检查点的目录 {folder} 不可写",
         en_hint="change its owner or its permissions, or choose another folder with save.mirror=",
-        zh_hint="请更改其所有者或权限，或用 save.mirror= 选择其他目录",
+        zh_hint="更改其所有者或权限，或用 save.mirror= 选择其他目录",
     ),
     "mirror/failed": Text(
         en="{address}: {why}",
         zh="{address}：{why}",
         en_hint="check the address, the network and your access rights there",
-        zh_hint="请检查地址、网络和访问权限",
+        zh_hint="检查地址、网络和访问权限",
     ),
     "mirror/differs": Text(
         en="{name} arrived at {address} with other bytes than were sent",
         zh="{name} 到达 {address} 后与发送的内容不同",
         en_hint="the copy was not kept and is sent again; if this repeats, check memory, disk and network",
-        zh_hint="该副本没有保留，会重新发送；若反复出现，请检查内存、磁盘和网络",
+        zh_hint="该副本没有保留，会重新发送；若反复出现，检查内存、磁盘和网络",
     ),
     "mirror/failing": Text(
         en="checkpoints are not being copied to {address}: {why}; training continues, and the copy is tried again",
@@ -107,7 +107,7 @@ TEXTS: dict[str, Text] = {
         en="{given} is not an address of copied checkpoints",
         zh="{given} 不是检查点副本的地址",
         en_hint="name the place and the run, for example:\n  headway ckpt fetch s3://bucket/folder/RUN",
-        zh_hint="请写出位置和训练名称，例如：\n  headway ckpt fetch s3://bucket/folder/RUN",
+        zh_hint="写出位置和训练名称，例如：\n  headway ckpt fetch s3://bucket/folder/RUN",
     ),
     "mirror/no-run": Text(
         en="there is no run in {address}",
@@ -119,7 +119,7 @@ TEXTS: dict[str, Text] = {
         en="{address} contains several runs or one that is not named: {runs:list}",
         zh="{address} 中有多次训练，或没有写明哪一次：{runs:list}",
         en_hint="name one of them:\n  headway ckpt fetch {address}/{newest}",
-        zh_hint="请写明其中之一：\n  headway ckpt fetch {address}/{newest}",
+        zh_hint="写明其中之一：\n  headway ckpt fetch {address}/{newest}",
     ),
     "mirror/no-checkpoint": Text(
         en="{address} has no complete checkpoint of that step; steps there: {steps:list}",
@@ -131,7 +131,7 @@ TEXTS: dict[str, Text] = {
         en="{run} is being trained now",
         zh="{run} 正在训练",
         en_hint="a run that is being trained needs no copy; stop it first:\n  headway stop {run}",
-        zh_hint="正在训练的任务不需要取回副本；如需取回请先停止：\n  headway stop {run}",
+        zh_hint="正在训练的任务不需要取回副本；如需取回先停止：\n  headway stop {run}",
     ),
     "mirror/have-it": Text(
         en="the newest checkpoint there, step {step}, is already here: {path}",
@@ -143,7 +143,7 @@ TEXTS: dict[str, Text] = {
         en="none of the {num} checkpoints in {address} is intact; the newest: {why}",
         zh="{address} 中的 {num} 个检查点都已损坏；最新的：{why}",
         en_hint="look for another copy of the run; nothing of this one was kept here",
-        zh_hint="请查找该训练的其他副本；本机没有保留其中任何内容",
+        zh_hint="查找该训练的其他副本；本机没有保留其中任何内容",
     ),
     "mirror/damaged": Text(
         en="{name} there is damaged and was skipped: {why}", zh="那里的 {name} 已损坏，已跳过：{why}"
