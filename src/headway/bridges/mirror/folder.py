@@ -64,7 +64,7 @@ class FolderStore:
             raise self._failed(err) from err
 
     def remove(self, names: Sequence[str]) -> None:
-        """Delete files in this order; one that is gone already is no fault."""
+        """Delete files in this order; a file that is already gone is not an error."""
         try:
             for name in names:
                 (self._root / name).unlink(missing_ok=True)

@@ -75,7 +75,7 @@ class S3Store:
         )
 
     def remove(self, names: Sequence[str]) -> None:
-        """Delete objects in this order; one that is gone already is no fault."""
+        """Delete objects in this order; a file that is already gone is not an error."""
         for name in names:
             self._do(lambda key=self._prefix + name: self._client.delete_object(Bucket=self._bucket, Key=key))  # type: ignore[misc]
 

@@ -62,7 +62,7 @@ class SshStore:
             os.fsync(file.fileno())
 
     def remove(self, names: Sequence[str]) -> None:
-        """Delete files in this order; one that is gone already is no fault."""
+        """Delete files in this order; a file that is already gone is not an error."""
         if names:
             files = " ".join(shlex.quote(name) for name in names)
             folders = " ".join(

@@ -31,5 +31,5 @@ class Store(Protocol):
         ...
 
     def remove(self, names: Sequence[str]) -> None:
-        """Delete files in this order; one that is gone already is no fault."""
+        """Delete files in this order; a file that is already gone is not an error."""
         ...
