@@ -11,7 +11,7 @@ from typing import Final, Literal
 from pydantic_core import PydanticCustomError
 
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
-_HOST: Final = re.compile(r"(?:[\w.-]+@)?[A-Za-z0-9_][\w.-]*|(?:[\w.-]+@)?\[[0-9A-Fa-f:]+\]")
+_HOST: Final = re.compile(r"(?:\w[\w.-]*@)?(?:\w[\w.-]*|\[[0-9A-Fa-f:]+\])")  # never an option of ssh
 _NAME: Final = re.compile(r"[^\x00-\x1f\x7f]*")
 
 

@@ -168,6 +168,7 @@ def test_whoever_copies_to_the_place_is_written_down(store):
         ("s3://lab/../x", None),
         ("ssh://box", None),
         ("ssh://-oProxyCommand=x/data", None),
+        ("ssh://-F@box/data", None),
         ("ssh://box:0/data", None),
         ("gs://lab/x", None),
         ("/mnt/a\nb", None),

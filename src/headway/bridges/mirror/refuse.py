@@ -25,7 +25,7 @@ def refuse_mirror(text: str | None) -> None:
     if address.kind == "s3" and importlib.util.find_spec("boto3") is None:
         raise UsageError("mirror/no-boto3", address=address, python=sys.executable)
     if address.kind == "ssh":
-        program = shlex.split(os.environ.get("HEADWAY_SSH", "ssh"))[0]
+        program = shlex.split(os.environ.get("HEADWAY_SSH") or "ssh")[0]
         if shutil.which(program) is None:
             raise UsageError("mirror/no-ssh", address=address)
     if address.kind == "folder":

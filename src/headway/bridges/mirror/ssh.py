@@ -74,7 +74,7 @@ class SshStore:
         self, script: str, *, name: str = "", given: IO[bytes] | None = None, taken: IO[bytes] | None = None
     ) -> bytes:
         """Run a script of the host's shell; return what it has printed."""
-        words = [*shlex.split(os.environ.get(_SSH_NAME, "ssh")), "-o", "BatchMode=yes", "-T"]
+        words = [*shlex.split(os.environ.get(_SSH_NAME) or "ssh"), "-o", "BatchMode=yes", "-T"]
         words += ["-o", f"ConnectTimeout={_CONNECT_S}", "-o", f"ServerAliveInterval={_ALIVE_S}"]
         words += ["-p", str(self._port)] if self._port else []
         guard = f"[ -d {shlex.quote(self._top)} ] || exit {_NO_FOLDER}; "
