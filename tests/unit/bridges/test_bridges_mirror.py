@@ -259,10 +259,11 @@ def test_the_process_copies_each_newest_checkpoint_and_the_records_at_the_end(tm
 def test_a_place_that_comes_late_is_tried_again_and_named_once(tmp_path, serve):
     run, place = mirrored_run(tmp_path, 10)
     serving = serve(run)
-    time.sleep(3.0)
+    assert serving.process.stdout is not None
+    first = json.loads(serving.process.stdout.readline())
+    assert first["code"] == "mirror/failing"
     place.mkdir()
-    told = serving.end()
-    assert [one.get("code", one["kind"]) for one in told] == ["mirror/failing", "checkpoint_mirrored"]
+    assert [one["kind"] for one in serving.end()] == ["checkpoint_mirrored"]
 
 
 def test_a_run_continued_elsewhere_ends_the_copying_of_the_first_one(tmp_path, serve):
