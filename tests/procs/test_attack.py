@@ -23,6 +23,11 @@ TRIES = {
     "clocks": 4,
     "scripts": 12,
     "pages": 6,
+    "records": 10,
+    "oddnames": 6,
+    "planted": 8,
+    "logs": 4,
+    "boards": 4,
 }
 
 
