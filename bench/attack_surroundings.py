@@ -18,6 +18,7 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -27,6 +28,7 @@ from attack_worker import (
     CONTROL,
     EXITS,
     HANG_S,
+    JUNK,
     READERS,
     ROOT,
     TINY,
@@ -83,7 +85,9 @@ def bad_index(field: Field, chance: random.Random, place: Path) -> Verdict:
     """An index of runs that is damaged, foreign, of another version, or locked by somebody."""
     run = _copy_run(field, chance, place)
     index = place / "runs" / "index.sqlite"
-    way = chance.choice(("bytes", "flip", "cut", "schema", "values", "locked", "folder", "fifo", "wal", "read-only"))
+    way = chance.choice(
+        ("bytes", "flip", "cut", "schema", "values", "sealed", "locked", "folder", "fifo", "wal", "read-only")
+    )
     if way not in ("bytes", "folder", "fifo"):
         call(place, "runs")
     held = None
@@ -96,6 +100,8 @@ def bad_index(field: Field, chance: random.Random, place: Path) -> Verdict:
         for _ in range(chance.choice((1, 30, 500))):
             data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
         index.write_bytes(data if way == "flip" else data[: chance.randrange(len(data))])
+    elif way == "sealed" and index.exists():
+        _seal_junk(index, chance)
     elif way in ("schema", "values", "locked") and index.exists():
         held = sqlite3.connect(index, timeout=0.1, check_same_thread=False)
         with contextlib.suppress(sqlite3.Error):
@@ -126,6 +132,18 @@ def bad_index(field: Field, chance: random.Random, place: Path) -> Verdict:
         held.close()
     os.chmod(place / "runs", 0o755)
     return judge("index", words, way, ended)
+
+
+def _seal_junk(index: Path, chance: random.Random) -> None:
+    """Put junk into the rows, under right checksums."""
+    with contextlib.closing(sqlite3.connect(index)) as held:
+        for key, stamp, text in held.execute("select name, stamp, row from runs").fetchall():
+            row = json.loads(text)
+            row[chance.choice(list(row))] = chance.choice(JUNK)
+            text = json.dumps(row) if chance.random() < 0.9 else chance.choice(("[]", "[" * 100_000, "7", "{"))
+            crc = zlib.crc32("\0".join((key, stamp, text)).encode("utf-8", "replace"))
+            held.execute("update runs set row = ?, crc = ? where name = ?", (text, crc, key))
+        held.commit()
 
 
 # --- something else at every path ---

@@ -13,10 +13,11 @@ import zlib
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from headway.telemetry.find import list_runs
 from headway.telemetry.lines import number, plain
+from headway.telemetry.reading import whole
 from headway.telemetry.rundir import RunDir
 from headway.telemetry.state import Cause, Measure, RunState, State, is_supervised, run_state
 
@@ -140,12 +141,33 @@ def _connect(path: Path) -> sqlite3.Connection:
 def _read_row(key: Any, stamp: Any, text: Any, crc: Any) -> RunRow | None:
     if crc != _checksum(key, stamp, text):
         return None
-    data = json.loads(text)
-    best, loss, cause = data.pop("best"), data.pop("loss"), data.pop("cause")
-    if best is not None:
-        best = Measure(**{**best, "value": number(best["value"])})
-    cause = None if cause is None else Cause(**cause)
-    return RunRow(**data, best=best, cause=cause, loss=None if loss is None else number(loss))
+    try:
+        data = json.loads(text)
+        best, loss, cause = data.pop("best"), data.pop("loss"), data.pop("cause")
+        if best is not None:
+            best = Measure(**{**best, "value": number(best["value"])})
+        cause = None if cause is None else Cause(**cause)
+        row = RunRow(**data, best=best, cause=cause, loss=None if loss is None else number(loss))
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
+        return None  # a folder that was received: the checksum is right and the row is not ours
+    return row if _is_sound(row) else None
+
+
+def _is_sound(row: RunRow) -> bool:
+    """Say whether every value is of the kind that a row of ours has."""
+    counts = [row.step, row.checkpoint_bytes, row.num_checkpoints, row.num_findings]
+    counts += [one for one in (row.total_steps, row.tokens_per_sample) if one is not None]
+    texts = [row.name, *([] if row.recipe is None else [row.recipe])]
+    texts += [] if row.best is None else [row.best.name]
+    times = [one for one in (row.rate_samples_s, row.rate_steps_s, row.started, row.ended) if one is not None]
+    return (
+        row.state in get_args(State)
+        and all(isinstance(one, str) for one in texts)
+        and all(whole(one) is not None for one in counts)
+        and all(isinstance(one, int | float) for one in times)
+        and (row.best is None or whole(row.best.step) is not None)
+        and (row.cause is None or (isinstance(row.cause.code, str) and isinstance(row.cause.facts, dict)))
+    )
 
 
 def _checksum(*parts: Any) -> int:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -123,3 +125,21 @@ def test_the_step_of_a_live_run_moves_although_no_file_gets_a_new_time(tmp_path:
     beat.beat(3, 70)
     assert [row.step for row in list_rows(tmp_path)] == [70]
     fake.events.close()
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["[1]", "null", "[" * 100_000, "{", *({"started": "x"}, {"best": 7}, {"cause": {"q": 1}}, {"state": []}, {"x": 1})],
+    ids=lambda change: str(change)[:20],
+)
+def test_a_row_with_a_right_checksum_that_is_not_ours_is_read_again(tmp_path: Path, change: Any) -> None:
+    """Issue 10: an index in a folder that was received ended `runs` in a traceback."""
+    write_run(tmp_path / "20261118-000000_tiny_0001")
+    rows = list_rows(tmp_path)
+    db = sqlite3.connect(tmp_path / INDEX_NAME)
+    ((key, stamp, row),) = db.execute("SELECT name, stamp, row FROM runs").fetchall()
+    text = change if isinstance(change, str) else json.dumps(json.loads(row) | change)
+    db.execute("UPDATE runs SET row = ?, crc = ?", (text, index._checksum(key, stamp, text)))
+    db.commit()
+    db.close()
+    assert list_rows(tmp_path) == rows
