@@ -37,6 +37,7 @@ from attack_worker import (
     Field,
     Verdict,
     call,
+    finish,
     judge,
     prints,
     start,
@@ -558,10 +559,7 @@ def told(field: Field, chance: random.Random, place: Path) -> Verdict:
                 time.sleep(chance.uniform(0.1, 1))
                 child.send_signal(signal.SIGCONT)
     try:
-        out, err = child.communicate(timeout=3 * HANG_S)
-        ended = Ended(child.returncode, out, err)
-    except subprocess.TimeoutExpired:
-        ended = Ended(None, b"", b"", is_hang=True)
+        ended = finish(child, 3 * HANG_S)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)

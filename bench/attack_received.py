@@ -23,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from attack_worker import ESCAPES, EXITS, HANG_S, ROOT, TINY, Ended, Field, Verdict, call, judge, start
+from attack_worker import ESCAPES, EXITS, ROOT, TINY, Field, Verdict, call, finish, judge, start
 
 # --- scripts and guides ---
 
@@ -320,10 +320,7 @@ def signals(field: Field, chance: random.Random, place: Path) -> Verdict:
     with contextlib.suppress(ProcessLookupError):
         child.send_signal(signum)
     try:
-        out, err = child.communicate(timeout=HANG_S)
-        ended = Ended(child.returncode, out, err)
-    except subprocess.TimeoutExpired:
-        ended = Ended(None, b"", b"", is_hang=True)
+        ended = finish(child)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)

@@ -199,6 +199,11 @@ def start(place: Path, *words: str, env: dict[str, str] | None = None, limit_s: 
         start_new_session=True,
         **popen,
     )
+    return finish(child, limit_s)
+
+
+def finish(child: subprocess.Popen[bytes], limit_s: float = HANG_S) -> Ended:
+    """Wait for a process to end; one that still computes when its time is up gets more."""
     for more in reversed(range(_MORE)):
         try:
             out, err = child.communicate(timeout=limit_s)
