@@ -157,7 +157,7 @@ def _is_of_a_device(facts: Facts, value: int) -> bool:
 def _products(facts: Facts) -> Iterator[Finding]:
     for number, line in facts.lines():
         for match in _PRODUCT.finditer(line):
-            # `(1 + 2) / 3 * 4 = 4`: what stands before is part of the sum.
+            # `(1 + 2) / 3 * 4 = 4`: what comes before it is part of the sum.
             if line[: match.start()].rstrip()[-1:] in ("/", "+", "-", "^", "÷", ")"):
                 continue
             factors = [int(one) for one in re.findall(r"\d+", match[1])]
