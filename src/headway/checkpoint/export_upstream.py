@@ -54,7 +54,8 @@ def export_upstream(
         with tempfile.TemporaryDirectory(dir=out, prefix=".export-") as place:
             weights, made = Path(place) / "weights.safetensors", Path(place) / upstream.file
             export_safetensors(path, weights, select=select)
-            num, size = _write(weights, made, upstream, describe_export(read_manifest(path), measures or {}))
+            told = describe_export(read_manifest(path), measures or {})
+            num, size = write_for_upstream(weights, made, upstream, told)
             if len(files) > 1:
                 meta = encode_meta(read_manifest(path), measures or {})
                 write_file(RealDisk(), files[1], [memoryview(meta)])
@@ -64,7 +65,7 @@ def export_upstream(
     return Export(source=path, step=planned.step, files=files, num_tensors=num, bytes=size)
 
 
-def _write(weights: Path, made: Path, upstream: Upstream, described: Mapping[str, Any]) -> tuple[int, int]:
+def write_for_upstream(weights: Path, made: Path, upstream: Upstream, described: Mapping[str, Any]) -> tuple[int, int]:
     """Let a process with torch write the file; return its tensors and their bytes. Any: JSON."""
     held = read_weights(weights)
     found = {name: upstream.rename(name, span.shape) for name, span in held.spans.items()}

@@ -65,20 +65,22 @@ def fill(run: Run, weights: Weights, upstream: Upstream | None = None) -> tuple[
     wanted = {**trained, **buffers}
     adopted = adopt_names(weights, {name: tuple(value.shape) for name, value in wanted.items()}, upstream)
     kept = sorted(adopted.kept)
-    num = _copy(adopted.weights, {name: value for name, value in wanted.items() if name not in adopted.kept}, aliases)
+    read = {name: value for name, value in wanted.items() if name not in adopted.kept}
+    num = copy_weights(adopted.weights, read, aliases)
     if run.ema is None:
         return num, kept
     average = run.ema.state()
     if weights.average is not None:
         # Buffers have no average; the file holds them once more, as they are.
-        return num + _copy(weights.average, average, {**aliases, **{name: name for name in buffers}}), kept
+        return num + copy_weights(weights.average, average, {**aliases, **{name: name for name in buffers}}), kept
     for name, value in average.items():
         value.copy_(trained[name])
     return num, kept
 
 
-def _copy(weights: Weights, wanted: Mapping[str, Tensor], aliases: Mapping[str, str]) -> int:
+def copy_weights(weights: Weights, wanted: Mapping[str, Tensor], aliases: Mapping[str, str] | None = None) -> int:
     """Fill every tensor from the file; what is missing, left over or of another shape is refused before any is."""
+    aliases = aliases or {}
     # Tied weights may be in the file under their other name alone.
     other = {**weights.aliases, **{name: alias for alias, name in aliases.items() if alias in weights.spans}}
     source = {name: name if name in weights.spans else other.get(name, "") for name in wanted}

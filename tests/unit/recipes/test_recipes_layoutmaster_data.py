@@ -71,15 +71,30 @@ def test_an_image_is_found_by_any_of_its_names_and_only_inside_parse(tmp_path):
         _layer(0, src="a b.png"),
         _layer(1, src="gone"),
         _layer(2, src="gone"),
-        _layer(3, src="gone", files={"layer": "/elsewhere/real.png"}),
-        _layer(4, src="../../secret.png"),
+        _layer(3, src="../../secret.png"),
     ]
     folder = _poster_folder(tmp_path / "p", layers)
-    for name in ("a_b.png", "1.png", "layer_2.png", "real.png"):
+    for name in ("a_b.png", "1.png", "layer_2.png"):
         Image.new("RGBA", (4, 4)).save(folder / "parse" / name)
     Image.new("RGBA", (4, 4)).save(tmp_path / "secret.png")
     found = [element.image for element in read_poster(folder, _section(tmp_path)).elements]
-    assert [file and file.name for file in found] == ["a_b.png", "1.png", "layer_2.png", "real.png", None]
+    assert [file and file.name for file in found] == ["a_b.png", "1.png", "layer_2.png", None]
+
+
+def test_layers_without_a_file_are_dropped_as_the_original_drops_them(tmp_path):
+    layers = [_layer(0), _layer(1, src="gone", files={"layer": "/elsewhere/real.png"}), _layer(2, files={})]
+    folder = _poster_folder(tmp_path / "p", layers)
+    Image.new("RGBA", (4, 4)).save(folder / "parse" / "real.png")
+    (element,) = read_poster(folder, _section(tmp_path)).elements
+    assert element.image is not None and element.image.name == "real.png" and element.id == "element_1"
+
+
+def test_starts_of_elements_in_another_order_are_refused(posters):
+    folder = list_posters(posters)[0]
+    target, _ = target_layout(read_poster(folder, _section(posters)), 10)
+    assert read_starts(folder, target).shape == (len(LEVELS), 10, 6)
+    with pytest.raises(CheckError, match="its target is not the poster's"):
+        read_starts(folder, target[::-1])
 
 
 @pytest.mark.parametrize(
@@ -118,8 +133,9 @@ def test_trajectories_go_from_the_start_to_the_target_in_the_published_shapes(po
 def test_a_higher_level_disturbs_more(posters):
     gaps = []
     for level in (0, 4):
-        starts = [read_starts(folder, 10)[level] for folder in list_posters(posters)]
         targets = [target_layout(read_poster(folder, _section(posters)), 10)[0] for folder in list_posters(posters)]
+        pairs = zip(list_posters(posters), targets, strict=True)
+        starts = [read_starts(folder, target)[level] for folder, target in pairs]
         gaps.append(np.abs(np.stack(starts) - np.stack(targets))[..., :2].mean())
     assert gaps[1] > 2 * gaps[0]
 

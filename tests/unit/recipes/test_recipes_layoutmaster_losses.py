@@ -141,3 +141,16 @@ def test_alignment_is_the_log_of_the_nearest_edge():
     mask = torch.tensor([[True, True, False]])
     assert float(alignment(box, mask)) == pytest.approx(-math.log(1 - 0.05), rel=1e-4)
     assert float(alignment(box, torch.tensor([[True, False, False]]))) == 0
+
+
+def test_the_published_losses_see_whole_layers_and_a_confidence_from_0_to_1():
+    from headway.recipes.layoutmaster.diffusion import as_published, in_pixels
+    from headway.recipes.layoutmaster.section import LayoutMasterSection
+
+    section = LayoutMasterSection(head_mode="original")
+    layout = (torch.randn(2, 5, 6) * 100).requires_grad_()
+    seen, raw = as_published(layout, section), in_pixels(layout, section)
+    assert torch.equal(seen[..., :4], raw[..., :4]) and torch.equal(seen[..., 4], raw[..., 4].round())
+    assert seen[..., 5].min() >= 0 and seen[..., 5].max() <= 1
+    seen.sum().backward()
+    assert (layout.grad[..., 4] == 0).all() and (layout.grad[..., 0] != 0).all()

@@ -85,6 +85,7 @@ def build_atlas(section: AtlasSection) -> Atlas:
         use_pointnet=section.use_pointnet,
         use_pose=section.use_pose,
         masks_padding=not section.is_original,
+        starts_even=not section.is_original,
         whiten=section.whiten,
     )
     return Atlas(size, vision, language, point_stride=section.point_stride)

@@ -1,6 +1,6 @@
 """Episodes on disk, in the two formats there are: folders of PNGs, and LIBERO's HDF5 files.
 
-    <data_dir>/<split>/episode_000000/images/workspace_000000.png      one per frame
+    <data_dir>/<split>/episode_000000/images/workspace_000000.png      one per frame, or .jpg
                                      /images/wrist_000000.png          one per frame, when the camera is used
                                      /actions.parquet  or actions.csv  first 7 columns, one row per frame
                                      /language_task.txt  or metadata.json {"language_task": …}
@@ -83,7 +83,10 @@ def read_image(data_dir: Path, episode: Episode, frame: int, camera: Camera, *, 
         return np.ascontiguousarray(pixels[::-1]) if flip_hdf5 else pixels
     from PIL import Image as Pillow
 
-    file = data_dir / episode.path / "images" / f"{camera}_{frame:06d}.png"
+    files = list_frames(data_dir / episode.path / "images", camera)
+    if frame >= len(files):
+        raise CheckError("atlas/frames", folder=episode.path, camera=camera, have=len(files), rows=episode.frames)
+    file = files[frame]
     try:
         with Pillow.open(file) as image:
             return np.asarray(image.convert("RGB"))
@@ -100,10 +103,25 @@ def resize(pixels: Image, side: int) -> Image:
     return np.asarray(Pillow.fromarray(pixels).resize((side, side), Pillow.Resampling.BICUBIC))
 
 
+@functools.lru_cache(maxsize=4096)
+def list_frames(folder: Path, camera: str) -> list[Path]:
+    """Return a camera's pictures in the order of their numbers: `workspace_9.jpg` comes before `workspace_10.jpg`.
+
+    Listed once per process: prepared episodes do not change.
+    """
+    found = [file for file in folder.glob(f"{camera}_*") if file.suffix.lower() in (".png", ".jpg", ".jpeg")]
+
+    def number(file: Path) -> tuple[int, str]:
+        digits = "".join(letter for letter in file.stem.removeprefix(f"{camera}_") if letter.isdigit())
+        return int(digits or 0), file.name
+
+    return sorted(found, key=number)
+
+
 def _read_folder(data_dir: Path, folder: Path, split: str, cameras: list[Camera]) -> tuple[Episode, Any]:
     actions = _read_actions(folder)
     for camera in cameras:
-        have = sum(1 for _ in (folder / "images").glob(f"{camera}_*.png"))
+        have = len(list_frames(folder / "images", camera))
         if have != len(actions):
             raise CheckError("atlas/frames", folder=folder, camera=camera, have=have, rows=len(actions))
     path = folder.relative_to(data_dir).as_posix()

@@ -40,6 +40,8 @@ class AtlasSize:
     use_pose: bool = True
     masks_padding: bool = True
     """Padding of short instructions is left out of attention and mean; the published model takes it in."""
+    starts_even: bool = True
+    """Attention to views starts nearly even; the published model starts as torch draws it."""
     whiten: bool = False
     """Features of VGGT's tokens get equal spread in all directions before anything reads them."""
 
@@ -101,8 +103,9 @@ class FusionLayer(nn.Module):
         self.cross_norm = nn.LayerNorm(width)
         self.cross_attn = nn.MultiheadAttention(width, heads, dropout=size.dropout, batch_first=True)
         # All views count alike at first: with two of them, early noise would settle on one and drop the other.
-        with torch.no_grad():
-            self.cross_attn.in_proj_weight[: 2 * width] *= _EVEN_START
+        if size.starts_even:
+            with torch.no_grad():
+                self.cross_attn.in_proj_weight[: 2 * width] *= _EVEN_START
         self.mlp_norm = nn.LayerNorm(width)
         self.mlp = nn.Sequential(
             nn.Linear(width, 4 * width), nn.GELU(), nn.Dropout(size.dropout), nn.Linear(4 * width, width)

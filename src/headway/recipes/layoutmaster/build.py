@@ -76,7 +76,9 @@ def stack_layouts(posters: list[Poster], section: LayoutMasterSection) -> dict[s
         row[: len(poster.elements)] = [element.is_backdrop for element in poster.elements]
     return {
         "target": np.stack([target for target, _ in layouts]),
-        "start": np.stack([read_starts(poster.folder, section.max_elements) for poster in posters]),
+        "start": np.stack(
+            [read_starts(poster.folder, target) for poster, (target, _) in zip(posters, layouts, strict=True)]
+        ),
         "counts": counts,
         "first_image": np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)[:-1]]),
         "backdrop": backdrop,

@@ -84,6 +84,13 @@ def normalized(layout_BND: Tensor, section: LayoutMasterSection) -> Tensor:
     return layout_BND / _scale(section, layout_BND) * 2 - 1
 
 
+def as_published(layout_BND: Tensor, section: LayoutMasterSection) -> Tensor:
+    """Return a layout in pixels as the original's losses see it: whole layers, which have no gradient, and a
+    confidence from 0 to 1."""
+    pixels = in_pixels(layout_BND, section)
+    return torch.cat((pixels[..., :4], pixels[..., 4:5].round(), pixels[..., 5:].clamp(0, 1)), dim=-1)
+
+
 def in_pixels(layout_BND: Tensor, section: LayoutMasterSection) -> Tensor:
     """Return a layout in pixels; layers are not rounded, so that gradients and orders survive."""
     return (layout_BND + 1) / 2 * _scale(section, layout_BND)

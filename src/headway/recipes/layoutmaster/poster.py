@@ -81,13 +81,27 @@ def read_poster(folder: Path, section: LayoutMasterSection) -> Poster:
     if not isinstance(layers, list) or not all(isinstance(layer, dict) for layer in layers):
         raise CheckError("layoutmaster/bad-json", file=file, why=say("layoutmaster/why-layers"))
     scale = section.canvas_size[0] / canvas[0], section.canvas_size[1] / canvas[1]
-    elements = [_element(layer, place, folder, scale, section, file) for place, layer in enumerate(layers)]
+    elements = [_element(layer, place, folder, scale, section, file) for place, layer in _with_files(layers)]
     if not elements:
         raise CheckError("layoutmaster/bad-json", file=file, why=say("layoutmaster/why-no-layers"))
     if len({element.id for element in elements}) < len(elements):
         raise CheckError("layoutmaster/bad-json", file=file, why=say("layoutmaster/why-same-id"))
     elements.sort(key=lambda element: element.order)
     return Poster(name=folder.name, folder=folder, canvas=canvas, elements=tuple(elements[: section.max_elements]))
+
+
+def _with_files(layers: list[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
+    """Return the layers with their places, without those that have no file where others have one. Any: JSON.
+
+    The original drops them, so that its trajectories have no row for them.
+    """
+    known = [(place, layer) for place, layer in enumerate(layers) if _has_file(layer)]
+    return known or list(enumerate(layers))
+
+
+def _has_file(layer: dict[str, Any]) -> bool:
+    files = layer.get("files")
+    return isinstance(files, dict) and "layer" in files
 
 
 def _read_json(file: Path) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def _load(folder: Path, section: LayoutMasterSection, seed: int) -> _Work:
     poster = read_poster(folder, section)
     target, _ = target_layout(poster, section.max_elements)
     # A poster of one's own has no disturbed layouts: what its JSON says is where it starts.
-    start = read_starts(folder, section.max_elements)[-1] if (folder / FILE).is_file() else target
+    start = read_starts(folder, target)[-1] if (folder / FILE).is_file() else target
     slots = np.random.default_rng(seed).permutation(len(poster.elements))
     return _Work(poster, start, target, slots if section.head_mode == "fixed" else np.sort(slots))
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from headway.recipes.layoutmaster.data import Index, open_index
-from headway.recipes.layoutmaster.diffusion import Diffusion, in_pixels, make_diffusion, normalized
+from headway.recipes.layoutmaster.diffusion import Diffusion, as_published, in_pixels, make_diffusion, normalized
 from headway.recipes.layoutmaster.export import meta_json
 from headway.recipes.layoutmaster.losses import Answer, Terms, fixed_terms, original_terms
 from headway.recipes.layoutmaster.metrics import metric_sums, summarize_metrics
@@ -101,7 +101,9 @@ class LayoutMasterTask(Task):
         answer = Answer(
             said=said,
             wanted=noise if is_noise else clean,
-            layout=in_pixels(layout.clamp(-1, 1) if self.is_fixed else layout, self.section),
+            layout=in_pixels(layout.clamp(-1, 1), self.section)
+            if self.is_fixed
+            else as_published(layout, self.section),
             target=target,
             mask=mask,
             canvas=self.section.canvas_size,
@@ -112,6 +114,9 @@ class LayoutMasterTask(Task):
         # What is left of the layout in the noise is what its terms can be asked for.
         kept = diffusion.kept[timesteps]
         return {name: term if name == "noise" else kept * term for name, term in fixed_terms(answer).items()}
+
+    def _in_pixels(self, layout: Tensor) -> Tensor:
+        return in_pixels(layout.clamp(-1, 1), self.section) if self.is_fixed else as_published(layout, self.section)
 
     def _weighted(self, terms: Terms) -> Tensor:
         weights = self.section.loss.model_dump()

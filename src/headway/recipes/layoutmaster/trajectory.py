@@ -33,6 +33,8 @@ PICKLE = "trajectories.pkl"
 PARTS = ("start_layout", "target_layout", "element_mask", "linear_trajectory", "smooth_trajectory")
 
 Floats = NDArray[np.float32]
+_SAME_PX = 1.0
+"""A box that is farther from the poster's own is another element's."""
 
 
 def level_name(level: float) -> str:
@@ -121,8 +123,11 @@ def check_trajectories(tensors: Mapping[str, NDArray[np.generic]], elements: int
             raise CheckError("layoutmaster/bad-trajectories", file=source, why=why)
 
 
-def read_starts(folder: Path, elements: int) -> Floats:
-    """Return the start layouts of all levels, (levels, N, 6); the long trajectories are not read."""
+def read_starts(folder: Path, target: Floats) -> Floats:
+    """Return the start layouts of all levels, (levels, N, 6); the long trajectories are not read.
+
+    The file's own target is compared with the poster's: with another order, each start would be another element's.
+    """
     file = folder / FILE
     if not file.is_file():
         code = "layoutmaster/only-pickle" if (folder / PICKLE).is_file() else "layoutmaster/no-trajectories"
@@ -130,8 +135,16 @@ def read_starts(folder: Path, elements: int) -> Floats:
     try:
         with safe_open(str(file), framework="np") as opened:
             starts: Sequence[Floats] = [opened.get_tensor(f"{level_name(level)}/start_layout") for level in LEVELS]
+            held: Floats = opened.get_tensor(f"{level_name(LEVELS[0])}/target_layout")
     except (SafetensorError, OSError) as err:
         raise CheckError("layoutmaster/bad-trajectories", file=file, why=err) from err
+    elements = len(target)
+    known = min(len(held), elements)
+    away = np.abs(held[:known, :4] - target[:known, :4]).max(axis=1, initial=0.0)
+    if (away > _SAME_PX).any():
+        at = int(away.argmax())
+        why = say("layoutmaster/why-other-target", num=int((away > _SAME_PX).sum()), place=at, away=float(away[at]))
+        raise CheckError("layoutmaster/bad-trajectories", file=file, why=why)
     out = np.zeros((len(LEVELS), elements, STATE_DIM), np.float32)
     for row, start in zip(out, starts, strict=True):
         if start.ndim != 2 or start.shape[1] != STATE_DIM or not np.isfinite(start).all():

@@ -59,7 +59,10 @@ class SimpleCnn(nn.Sequential):
         layers: list[nn.Module] = []
         for inner, outer, side, stride in ((3, 64, 7, 2), (64, 128, 3, 1), (128, 256, 3, 1), (256, 512, 3, 1)):
             layers += [nn.Conv2d(inner, outer, side, stride, side // 2), nn.BatchNorm2d(outer), nn.ReLU()]
-            layers += [nn.MaxPool2d(2)] if outer < 512 else [nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+            if outer == 64:
+                layers.append(nn.MaxPool2d(3, 2, 1))
+            else:
+                layers += [nn.MaxPool2d(2)] if outer < 512 else [nn.AdaptiveAvgPool2d(1), nn.Flatten()]
         super().__init__(*layers)
 
 
