@@ -263,3 +263,17 @@ def test_the_held_out_episodes_are_part_of_the_datas_name(toy):
     one, other = toy_task(toy), toy_task(toy, val_share=0.5)
     assert one.data_id()["content"] == other.data_id()["content"]
     assert one.data_id()["held_out"] != other.data_id()["held_out"]
+
+
+def test_frames_are_ordered_by_their_numbers_and_may_be_jpg(tmp_path):
+    from PIL import Image as Pillow
+
+    from headway.recipes.atlas.episodes import list_frames
+
+    for name in ("workspace_10.jpg", "workspace_9.png", "workspace_0011.jpeg", "wrist_1.png", "workspace_1.txt"):
+        Pillow.new("RGB", (2, 2)).save(tmp_path / name, format="PNG")
+    assert [file.name for file in list_frames(tmp_path, "workspace")] == [
+        "workspace_9.png",
+        "workspace_10.jpg",
+        "workspace_0011.jpeg",
+    ]
