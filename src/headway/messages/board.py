@@ -97,7 +97,7 @@ TEXTS: dict[str, Text] = {
     "board/tab-samples": Text(en="Samples", zh="样例"),
     "board/tab-config": Text(en="Config", zh="配置"),
     "board/eta": Text(en="Remaining", zh="剩余"),
-    "board/at-clock": Text(en="(until {clock})", zh="（预计 {clock}）"),
+    "board/at-clock": Text(en="(ends about {clock})", zh="（预计 {clock}）"),
     "board/of-wall": Text(en="after {wall}", zh="已用 {wall}"),
     "board/planned": Text(en="planned {planned}", zh="计划 {planned}"),
     "board/choices": Text(en="How the curves are shown", zh="曲线显示方式"),

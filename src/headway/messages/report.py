@@ -141,10 +141,10 @@ TEXTS: dict[str, Text] = {
     "report/row-params": Text(en="parameters", zh="参数量"),
     "report/row-redone": Text(en="steps repeated", zh="重做的步数"),
     "report/row-attempts": Text(en="attempts", zh="启动次数"),
-    "report/row-step-time": Text(en="time per step (plan off by)", zh="每步时间（计划偏差）"),
+    "report/row-step-time": Text(en="time per step (error of the plan)", zh="每步时间（计划的误差）"),
     "report/row-wall": Text(en="time", zh="用时"),
     "report/row-memory": Text(
-        en="peak {memory:word} per rank (plan off by)", zh="单个 rank 的{memory:word}峰值（计划偏差）"
+        en="peak {memory:word} per rank (error of the plan)", zh="单个 rank 的{memory:word}峰值（计划的误差）"
     ),
     "report/plan": Text(en="The plan, and where each number came from", zh="计划，以及每个数值的来源"),
     "report/value": Text(en="value", zh="值"),

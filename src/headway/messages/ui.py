@@ -72,7 +72,7 @@ TEXTS: dict[str, Text] = {
     "ui/compare-worse": Text(en="{gap} worse", zh="差 {gap}"),
     "ui/compare-equal": Text(en="equal", zh="相同"),
     "ui/compare-alone": Text(
-        en="{out} has no other run that {name} can be compared with",
+        en="no other run in {out} can be compared with {name}",
         zh="{out} 中没有与 {name} 同类的其他训练",
         en_hint=("name two runs; this lists them:\n  headway runs"),
         zh_hint=("给出两个训练任务的名称；查看列表：\n  headway runs"),

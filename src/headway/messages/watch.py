@@ -28,6 +28,7 @@ TEXTS: dict[str, Text] = {
     "watch/col-gpu": Text(en="GPU", zh="GPU"),
     "watch/col-util": Text(en="busy", zh="利用率"),
     "watch/col-memory": Text(en="memory", zh="内存"),
+    "watch/col-gpu-memory": Text(en="memory", zh="显存"),
     "watch/col-temp": Text(en="temp", zh="温度"),
     "watch/col-power": Text(en="power", zh="功耗"),
     "watch/col-activity": Text(en="activity", zh="活跃度"),

@@ -161,3 +161,11 @@ def test_a_curve_fills_its_box_and_keeps_its_ends():
     assert draw_curve([1.0], 40, 3) == ["", "", ""] and "*" in "".join(draw_curve([1, 2], 30, 3, is_ascii=True))
     assert draw_curve([2.0, 2.0, float("nan")], 30, 2)[0].startswith("2 ")
     assert (draw_bar(0.5, 4), draw_bar(float("nan"), 3)) == ("██░░", "░░░")
+
+
+def test_the_memory_of_a_gpu_is_called_so_in_chinese(tmp_path):
+    run = make_live(tmp_path)
+    set_language("zh")
+    for key in ("2", "3"):
+        text, _ = show(tmp_path, run, (160, 50), key)
+        assert "显存" in text, key

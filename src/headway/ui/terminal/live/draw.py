@@ -109,7 +109,9 @@ def draw_devices(view: Snapshot, width: int) -> Table:
     history = view.devices
     if history.gpus():
         names = (
-            ("gpu", "util", "memory", "temp", "power", "activity") if width >= 70 else ("gpu", "util", "memory", "temp")
+            ("gpu", "util", "gpu-memory", "temp", "power", "activity")
+            if width >= 70
+            else ("gpu", "util", "gpu-memory", "temp")
         )
         for name in names:
             table.add_column(
@@ -147,7 +149,8 @@ def _gpu_cells(view: Snapshot, index: int) -> list[Text]:
 def draw_ranks(view: Snapshot, width: int) -> Table:
     """Return one row per rank: where it is, how long a step takes, and what part of it waits."""
     table = _table()
-    names = ("rank", "phase", "step", "age", "time", "data", "comm", "cores", "memory")[: 9 if width >= 78 else 7]
+    memory = "gpu-memory" if view.devices.gpus() else "memory"
+    names = ("rank", "phase", "step", "age", "time", "data", "comm", "cores", memory)[: 9 if width >= 78 else 7]
     for name in names:
         table.add_column(Text(say(f"watch/col-{name}"), style="dim"), justify="left" if name == "phase" else "right")
     most = max((row.step for row in view.ranks), default=0)
