@@ -166,6 +166,5 @@ def test_a_curve_fills_its_box_and_keeps_its_ends():
 def test_the_memory_of_a_gpu_is_called_so_in_chinese(tmp_path):
     run = make_live(tmp_path)
     set_language("zh")
-    for key in ("2", "3"):
-        text, _ = show(tmp_path, run, (160, 50), key)
-        assert "显存" in text, key
+    text, _ = show(tmp_path, run, (160, 50), "3")
+    assert "显存" in text
