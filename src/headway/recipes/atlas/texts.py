@@ -12,7 +12,7 @@ TEXTS: dict[str, Text] = {
         zh_hint=("改用可以整除的大小：\n  task.image_size={near}"),
     ),
     "atlas/dense-width": Text(
-        en="task.vggt_dense_width={width} is not a multiple of 8, which the position encoding of VGGT's dense head needs",
+        en="task.vggt_dense_width={width} is not a multiple of 8; VGGT's dense head needs one for its positions",
         zh="task.vggt_dense_width={width} 不是 8 的倍数，而 VGGT 稠密头的位置编码要求 8 的倍数",
         en_hint=("use a width that divides:\n  task.vggt_dense_width={near}"),
         zh_hint=("改用可以整除的宽度：\n  task.vggt_dense_width={near}"),
