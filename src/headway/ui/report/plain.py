@@ -68,8 +68,8 @@ def render_markdown(facts: Facts) -> str:
         )
         for one in tables.list_checkpoints(facts)
     ]
-    codes = ("report/step", "report/size", "report/validation", "report/best", "report/kept")
-    heads = [say(code, lang) for code in codes]
+    columns = ("report/step", "report/size", "report/validation", "report/best", "report/kept")
+    heads = [say(code, lang) for code in columns]
     parts += _table("report/checkpoints", heads, checkpoints, lang)
     command = tables.describe_command(facts)
     parts += [f"## {say('report/command', lang)}", _fence(command["line"])]
