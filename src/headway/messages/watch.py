@@ -14,7 +14,6 @@ TEXTS: dict[str, Text] = {
         en="checkpoint of step {step}, verified; {num} kept, {size}",
         zh="第 {step} 步的检查点，已校验；保留 {num} 个，共 {size}",
     ),
-    "watch/ago": Text(en="{time} ago", zh="{time} 前"),
     "watch/disk": Text(en="{free} left on the disk", zh="磁盘剩余 {free}"),
     "watch/speed": Text(en="samples/s", zh="样本/秒"),
     "watch/no-curve": Text(en="no steps yet", zh="还没有训练步"),
@@ -59,11 +58,11 @@ TEXTS: dict[str, Text] = {
     "watch/no-gpus": Text(en="no GPU on this machine", zh="本机没有 GPU"),
     "watch/keys": Text(
         en="1-6 page  / filter  s stop  w save  d stacks  l 中文  t theme  ? help  q quit",
-        zh="q：退出，h：帮助，1-6：页面，/：过滤，s：停止，w：保存，d：调用栈，l：English，t：主题",
+        zh="1-6 页面  / 过滤  s 停止  w 保存  d 调用栈  l English  t 主题  h 帮助  q 退出",
     ),
     "watch/keys-shelf": Text(
         en="up, down choose  Enter open  l 中文  t theme  q quit",
-        zh="↑↓：选择，回车：打开，l：English，t：主题，q：退出",
+        zh="↑↓ 选择  Enter 打开  l English  t 主题  q 退出",
     ),
     "watch/sure-stop": Text(
         en="save a checkpoint and stop the run? y: yes, Esc: no", zh="保存检查点并停止训练？y 确认，Esc 取消"

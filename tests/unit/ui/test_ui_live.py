@@ -67,7 +67,12 @@ def test_the_first_screen_has_verdict_progress_curves_and_keys(tmp_path, size, l
     run = make_live(tmp_path)
     set_language(lang)
     text, _ = show(tmp_path, run, size)
-    for words in ("20261118-030405_nanochat_7f01", say("ui/state-running"), "120/400", "q " if lang == "en" else "q："):
+    for words in (
+        "20261118-030405_nanochat_7f01",
+        say("ui/state-running"),
+        "120/400",
+        "q quit" if lang == "en" else "q 退出",
+    ):
         assert words in text, words
     assert say("watch/findings", num=1)[:8] in text
     assert any("\u2800" < letter < "\u28ff" for letter in text), "no curve"

@@ -16,7 +16,7 @@ from headway.ui.terminal.live.snapshot import Snapshot
 from headway.ui.terminal.progress_line import clock_text, speed_text
 from headway.ui.terminal.runs import state_text, step_text
 from headway.ui.text import clean_text
-from headway.units import ABSENT, duration, short, size
+from headway.units import ABSENT, age, duration, short, size
 
 UTIL_TARGET, TEMP_TARGET = 90.0, 80.0
 
@@ -37,17 +37,18 @@ def draw_head(view: Snapshot, width: int) -> Text:
     if state.validation is not None:
         parts.append(f"{say('ui/watch-val')} {clean_text(state.validation.name)} {state.validation.value:.4g}")
     if state.best is not None:
-        parts.append(f"{say('ui/watch-best')} {state.best.value:.4g} @{state.best.step}")
+        best = say("ui/watch-at", name="", value=f"{state.best.value:.4g}", step=state.best.step)
+        parts.append(f"{say('ui/watch-best')}{best}")
     parts.append(speed_text(state))
     text.append(" · ".join(parts) + "\n")
     kept = [saved for saved in state.checkpoints if saved.is_there]
     saved = say("watch/no-checkpoint")
     if kept:
-        ago = duration(max(0.0, time.time() - kept[-1].t)) if state.state == "running" else ""
+        unit, num = age(time.time() - kept[-1].t)
         saved = say(
             "watch/checkpoint", step=kept[-1].step, num=len(kept), size=size(sum(one.num_bytes for one in kept))
         )
-        saved += f" · {say('watch/ago', time=ago)}" if ago else ""
+        saved += f" · {say(f'ui/ago-{unit}', num=num)}" if state.state == "running" else ""
     free = number(view.devices.at(view.devices.last, "host").get("disk_free"))
     text.append(saved + (f" · {say('watch/disk', free=size(free))}" if math.isfinite(free) else ""), style="dim")
     return text
