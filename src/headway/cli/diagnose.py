@@ -33,9 +33,10 @@ from headway.launch import diagnosis_text
 from headway.messages import Language, fill, language, say
 from headway.redact import redact
 from headway.task import find_recipe
-from headway.telemetry import RunDir, find_run, is_run, read_record
+from headway.telemetry import RunDir, find_run, is_run, read_record, run_state
 from headway.tune import edit_file, written_beside
 from headway.ui.terminal.diagnosis import consequence_json, diagnosis_lines
+from headway.ui.text import clean_text
 
 _FAILED: Final = 5
 """Exit code when a failure was found, as of training that failed."""
@@ -79,6 +80,8 @@ def diagnose(
     if as_json:
         echo_json(_record(what, found, book), indent=2)
     else:
+        if run is not None and found.cause is None:
+            click.echo(say("ui/run-is", run=clean_text(run.name), state=say(f"ui/state-{run_state(run).state}")))
         click.echo("\n".join(diagnosis_lines(found, _words(found.cause, book) if found.cause else "")))
     if is_applied:
         _apply(run, found.cause, is_sure=is_sure)

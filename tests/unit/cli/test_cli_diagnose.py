@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from fakes.run_fixture import write_run
 from headway.cli import main
 from headway.telemetry import RunDir
 
@@ -51,7 +52,7 @@ def test_a_failed_log_gives_cause_evidence_and_fixes(tmp_path, capsys):
 
 def test_a_healthy_log_is_no_failure(tmp_path, capsys):
     (tmp_path / "a.log").write_text("step 1 loss 2.0\nstep 2 loss 1.9\n")
-    assert run(capsys, "diagnose", "a.log")[:2] == (0, "no failure found in 2 lines\n")
+    assert run(capsys, "diagnose", "a.log")[:2] == (0, "no failure found in 2 lines of log\n")
 
 
 def test_json_has_both_languages_and_hides_secrets(tmp_path, capsys):
@@ -124,3 +125,9 @@ def test_a_code_is_explained(capsys):
     assert "plan/does-not-fit" in run(capsys, "explain", "plan/does-not-fit")[1]
     assert len(run(capsys, "explain")[1].splitlines()) > 60
     assert run(capsys, "explain", "no-such")[0] == 2
+
+
+def test_a_run_that_did_not_fail_says_how_it_is(tmp_path, capsys):
+    place = write_run(tmp_path / "runs" / "20261118-030405_nanochat_7f01")
+    code, told, _ = run(capsys, "diagnose", place.root.name, "--runs", str(tmp_path / "runs"))
+    assert code == 0 and told.startswith("run 20261118-030405_nanochat_7f01: done\nno failure found in")
