@@ -367,7 +367,7 @@ TEXTS: dict[str, Text] = {
     ),
     "plan/value-sums-micro": Text(en="after every micro-batch", zh="每个微批之后"),
     "plan/from-sums-micro": Text(
-        en="whole gradients would need 4 more bytes per parameter on every GPU",
+        en="unsharded gradients would need 4 more bytes per parameter on every GPU",
         zh="完整的梯度会让每张 GPU 的每个参数多占 4 字节",
     ),
     "plan/row-precision": Text(en="precision", zh="精度"),
