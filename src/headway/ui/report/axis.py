@@ -29,9 +29,9 @@ class Scale:
 
 def pick_ticks(low: float, high: float, num: int = 5) -> list[float]:
     """Return round values inside a range, about `num` of them, 1, 2 or 5 times a power of ten apart."""
-    if not high > low:
-        return [low]
     rough = (high - low) / max(1, num)
+    if not 1e-300 < rough < math.inf:  # a damaged history may hold any number
+        return [low]
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(power * times for times in (1, 2, 5, 10) if power * times >= rough * 0.999)
     first = math.ceil(low / step - 1e-9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from markupsafe import Markup
@@ -19,8 +20,9 @@ _BASE = 126
 
 def draw_timeline(events: list[Event]) -> Markup:
     """Return the time line as one SVG element; empty when there is nothing to show."""
+    events = [event for event in events if math.isfinite(number(event.get("t")))]
     times = [number(event.get("t")) for event in events]
-    if len(times) < 2 or times[-1] <= times[0]:
+    if len(times) < 2 or times[-1] <= times[0] or not math.isfinite(max(times) - times[0]):
         return Markup("")
     start, end = times[0], max(times)
     scale = Scale(0.0, end - start, _LEFT, _WIDTH - _RIGHT)
