@@ -17,7 +17,7 @@ from fakes.asgi import ask
 from fakes.run_fixture import FakeRun, write_run
 from headway.errors import UsageError
 from headway.telemetry import list_rows
-from headway.ui.board import Gate, find_token, serve
+from headway.ui.board import Gate, find_token, make_app, serve
 from headway.ui.board.auth import OPEN
 from headway.ui.board.logs import read_window
 from headway.ui.board.serve import Place, hosts_of
@@ -308,3 +308,11 @@ def test_there_is_nothing_to_control(board):
     for word in ("stop", "save", "start", "run", "delete", "control", "new"):
         assert board.get(f"/api/run/{run_id('done_nanochat_1')}/{word}").code == 404
         assert board.get(f"/{word}").code == 404
+
+
+@pytest.mark.parametrize("num", ["NaN", '"x"', "1e400", "null", "-3"])
+def test_a_reading_with_an_odd_count_of_readings_is_shown(tmp_path, num):
+    """Issue 10: `ValueError` on the page of the devices."""
+    run = write_run(tmp_path / "runs" / "odd_1")
+    run.devices.write_text('{"t": 1760000000, "n": %s, "host": {"cpu": 4.0}}\n' % num)
+    assert ask(make_app(tmp_path / "runs"), f"/run/{run_id('odd_1')}/devices").code == 200

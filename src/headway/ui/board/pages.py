@@ -23,6 +23,7 @@ from headway.telemetry import (
     own_step_s,
     read_log_tail,
     tail_metrics,
+    whole,
 )
 from headway.telemetry.sample_gpu import GpuReader, find_source
 from headway.telemetry.sample_host import HostSampler
@@ -246,7 +247,7 @@ def _devices(store: Store, run: RunDir, facts: Facts, query: Query) -> dict[str,
         "figures": draw_devices(history, facts.state.started),
         "host": host_line(history) if history.readings else None,
         "has_gpus": bool(history.gpus()),
-        "num": sum(max(1, int(number(one.get("n")) or 1)) for one in history.readings),
+        "num": sum(max(1, whole(one.get("n")) or 1) for one in history.readings),
     }
 
 
