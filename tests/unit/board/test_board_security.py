@@ -314,5 +314,5 @@ def test_there_is_nothing_to_control(board):
 def test_a_reading_with_an_odd_count_of_readings_is_shown(tmp_path, num):
     """Issue 10: `ValueError` on the page of the devices."""
     run = write_run(tmp_path / "runs" / "odd_1")
-    run.devices.write_text('{"t": 1760000000, "n": %s, "host": {"cpu": 4.0}}\n' % num)
+    run.devices.write_text(f'{{"t": 1760000000, "n": {num}, "host": {{"cpu": 4.0}}}}\n')
     assert ask(make_app(tmp_path / "runs"), f"/run/{run_id('odd_1')}/devices").code == 200
