@@ -57,7 +57,7 @@ def test_resume_in_a_step_of_several_nodes_leads_or_follows_as_train_does(monkey
     monkeypatch.setattr(resume, "place_in_step", lambda wish, out: place_in_step(wish, out, names))
     monkeypatch.setattr(resume, "follow", lambda wish, tell: asked.append(wish) or 5)
     assert resume.resume.callback(
-        words=("r",), detach=False, dry_run=False, trace=None, step=None, from_scratch=False, out=tmp_path,
+        words=("r",), add=False, detach=False, dry_run=False, trace=None, step=None, from_scratch=False, out=tmp_path,
         run_file=None, nodes=None, nodes_min=None, nodes_address=None, nodes_public=False, nodes_wait=1.0, meet=None,
     ) == 5  # fmt: skip
     assert asked[0].index == 1 and asked[0].meet.parent == tmp_path / "runs"

@@ -119,12 +119,6 @@ accelerate launch --num_processes 2 main.py --train_batch_size=16   # 总batch s
 |------|------|------|
 | **显存使用** | ~35GB | ~35GB (each) |
 """
-_EPISODE = """# 评估
-
-```bash
-python eval_sim/eval_rdt_libero.py --benchmark libero_90 --max_steps 200 --exec_horizon 16
-```
-"""
 _DIVIDES = """# 训练
 
 ```bash
@@ -185,11 +179,14 @@ TRAPS = {
     "200 x 16 steps: the plan": Trap(
         in_plan("rdt", *_RDT_ROUNDS, gpus=(gpu(0),)), "rdt/past-horizon", ("3200", "1000")
     ),
-    "200 x 16 steps: the guide": Trap(in_guide(_EPISODE), "adopt/guide-episode", ("3200", "1000")),
     "a start script that predicts": Trap(
         in_script(_START.format(mode=" --mode predict")), "adopt/launch-predicts", ("--mode train",)
     ),
-    "a start script without a mode": Trap(in_script(_START.format(mode="")), "adopt/launch-no-mode", ("--mode train",)),
+    "a start script without a mode": Trap(
+        in_script(_START.format(mode="") + _START.format(mode=" --mode train")),
+        "adopt/launch-no-mode",
+        ("--mode train",),
+    ),
     "presets that do not divide: the plan": Trap(
         in_plan("nanochat", "preset=balanced", "device_batch_size=16", "total_batch_size=49152", gpus=eight_h100()[:2]),
         "plan/batch-does-not-divide",

@@ -11,8 +11,8 @@ TEXTS: dict[str, Text] = {
         zh="{name} 为 {dtype} {shape}，或出现 NaN/Inf；应为 float32 (…, {num}, …)",
     ),
     "layoutmaster/why-other-target": Text(
-        en="its target is not the poster's: {num} elements differ, element {place} by {away:.1f} pixels",
-        zh="其中的目标布局与海报不符：{num} 个元素不同，第 {place} 个元素相差 {away:.1f} 像素",
+        en="its target is not the poster's: {num} elements differ, element {place} by {away} pixels",
+        zh="其中的目标布局与海报不符：{num} 个元素不同，第 {place} 个元素相差 {away} 像素",
     ),
     "layoutmaster/why-layers": Text(en="layers is not a list of objects", zh="layers 不是由对象组成的列表"),
     "layoutmaster/why-no-layers": Text(en="it has no layers", zh="没有任何图层"),

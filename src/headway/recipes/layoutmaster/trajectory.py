@@ -143,7 +143,7 @@ def read_starts(folder: Path, target: Floats) -> Floats:
     away = np.abs(held[:known, :4] - target[:known, :4]).max(axis=1, initial=0.0)
     if (away > _SAME_PX).any():
         at = int(away.argmax())
-        why = say("layoutmaster/why-other-target", num=int((away > _SAME_PX).sum()), place=at, away=float(away[at]))
+        why = say("layoutmaster/why-other-target", num=int((away > _SAME_PX).sum()), place=at, away=f"{away[at]:.1f}")
         raise CheckError("layoutmaster/bad-trajectories", file=file, why=why)
     out = np.zeros((len(LEVELS), elements, STATE_DIM), np.float32)
     for row, start in zip(out, starts, strict=True):
