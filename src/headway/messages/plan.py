@@ -553,6 +553,12 @@ TEXTS: dict[str, Text] = {
     "plan/from-out-of-memory": Text(
         en="{before} samples per device ran out of memory", zh="每卡批大小 {before} 曾导致显存或内存不足"
     ),
+    "plan/uneven-batch": Text(
+        en="the total batch of {batch} samples does not divide by {ranks} ranks: each takes {least} to {most}"
+        " micro-batches of {size} per step, weighted by their samples; the training stays the same",
+        zh="总批大小 {batch} 不能被 {ranks} 个 rank 整除：每个 rank 每步处理 {least} 到 {most} 个大小为 {size} 的微批，"
+        "梯度按样本数加权；训练不变",
+    ),
     "plan/from-lost-ranks": Text(en="rank {lost} was lost", zh="rank {lost} 已丢失"),
     "plan/from-all-ranks": Text(en="all ranks are back", zh="所有 rank 均已恢复"),
     "plan/from-kept": Text(en="kept from {ranks} ranks before", zh="沿用此前 {ranks} 个 rank 时的值"),

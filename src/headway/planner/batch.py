@@ -94,7 +94,12 @@ def resolve_batch(wish: BatchWish) -> Batch:
 
 
 def keep_total(
-    batch: Batch, *, world_size: int, largest: int | None = None, unit: Literal["samples", "tokens"] = "samples"
+    batch: Batch,
+    *,
+    world_size: int,
+    largest: int | None = None,
+    unit: Literal["samples", "tokens"] = "samples",
+    can_be_uneven: bool = False,
 ) -> Batch:
     """Return the same total on another number of ranks, with the largest micro-batch not above the old one.
 
@@ -103,8 +108,14 @@ def keep_total(
 
     Args:
         largest: a micro-batch that is known to be possible, where that is not the old one.
+        can_be_uneven: where the total does not divide, some ranks may take one micro-batch more than others.
     """
     share, rest = divmod(batch.samples, world_size)
+    if rest and can_be_uneven and batch.samples > world_size:
+        most = min(batch.per_device if largest is None else largest, batch.samples // world_size)
+        per_device = max(divisor for divisor in _divisors(batch.samples) if divisor <= most)
+        accumulation = -(-batch.samples // (per_device * world_size))
+        return Batch(per_device=per_device, accumulation=accumulation, samples=batch.samples, tokens=batch.tokens)
     if rest:
         tokens = batch.tokens // batch.samples if batch.tokens else None
         total = batch.tokens if unit == "tokens" and batch.tokens else batch.samples

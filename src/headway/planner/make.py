@@ -49,6 +49,7 @@ def make_plan(
     before: Plan | None = None,
     done: Standing = FRESH,
     elsewhere: int = 0,
+    can_be_uneven: bool = False,
 ) -> Plan:
     """Return how this run is laid out on this machine, or refuse with the nearest settings that work.
 
@@ -56,6 +57,7 @@ def make_plan(
         before: the plan of the run that continues: its total batch stays, unless another one has just been asked for.
         done: what that run has done.
         elsewhere: ranks on other nodes.
+        can_be_uneven: where the total of before does not divide by the ranks, some may take more than others.
     """
     config, origins = loaded.config, loaded.origins
     layout = lay_out(config, machine, origins, elsewhere)
@@ -64,7 +66,9 @@ def make_plan(
     layers: Mapping[str, int] = {key: rank_of(origin) for key, origin in origins.items()}
     typed = {key for key in _BATCH_KEYS if layers.get(f"batch.{key}", 0) == COMMAND_LAYER}
     if before is not None and not typed & {"total", "accumulation"}:
-        batch, wish, origins = _continue_batch(loaded, before, world_size=layout.world_size, tokens=tokens)
+        batch, wish, origins = _continue_batch(
+            loaded, before, world_size=layout.world_size, tokens=tokens, can_be_uneven=can_be_uneven
+        )
         kept: Plan | None = before
     else:
         name = _name_of_all(loaded)
@@ -105,6 +109,7 @@ def make_plan(
             *crowded,
             *_warn(warmup, batch, length, in_epoch),
             *_overruled(config, length, layers),
+            *_uneven(batch, layout.world_size),
             *_advise(loaded, recipe, layout, batch),
         ),
         gpu_uuids=uuids if len(uuids) == len(layout.gpus) else (),
@@ -163,7 +168,7 @@ def _in_unit(config: RunConfig, batch: Batch) -> int:
 
 
 def _continue_batch(
-    loaded: Loaded, before: Plan, *, world_size: int, tokens: int | None
+    loaded: Loaded, before: Plan, *, world_size: int, tokens: int | None, can_be_uneven: bool
 ) -> tuple[Batch, BatchWish, Mapping[str, str]]:
     """Return the batch of a run that continues: its total stays, whatever the ranks and the micro-batch are now."""
     config, origins = loaded.config.batch, loaded.origins
@@ -193,7 +198,23 @@ def _continue_batch(
     # not the one that ran out of memory.
     written = _drop_lowest(config, layers).per_device or 0
     largest = batch.per_device if find_too_large(before) else max(written, batch.per_device)
-    return keep_total(batch, world_size=world_size, largest=largest, unit=wish.unit), wish, origins
+    kept = keep_total(batch, world_size=world_size, largest=largest, unit=wish.unit, can_be_uneven=can_be_uneven)
+    return kept, wish, origins
+
+
+def _uneven(batch: Batch, world_size: int) -> list[PlanWarning]:
+    """Say that some ranks take more than others, because the total of before does not divide by the ranks there are."""
+    in_step = batch.samples // batch.per_device
+    if in_step % world_size == 0:
+        return []
+    facts = {
+        "batch": str(batch.samples),
+        "ranks": str(world_size),
+        "size": str(batch.per_device),
+        "least": str(in_step // world_size),
+        "most": str(batch.accumulation),
+    }
+    return [PlanWarning(code="plan/uneven-batch", facts=facts)]
 
 
 def _warn(warmup: int, batch: Batch, length: Length, in_epoch: int | None) -> list[PlanWarning]:

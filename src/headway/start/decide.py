@@ -107,9 +107,12 @@ def decide(
     done = done or Standing()
     on_gpus = nodes is not None and bool(pick_devices(machine, loaded.config.parallel.gpus))
     elsewhere = nodes.settle(loaded, on_gpus=on_gpus) if nodes is not None else 0
+    can_be_uneven = loaded.framework == "torch"
     while True:
         chosen = loaded if before is not None else fit_preset(loaded, machine)
-        plan = make_plan(chosen, machine, chosen.recipe, before=before, done=done, elsewhere=elsewhere)
+        plan = make_plan(
+            chosen, machine, chosen.recipe, before=before, done=done, elsewhere=elsewhere, can_be_uneven=can_be_uneven
+        )
         changed = None if is_dry else claim_planned(machine, plan.gpus, claims)
         if changed is None:
             break

@@ -162,11 +162,13 @@ def test_the_guides_names_are_used_when_the_user_used_them():
     assert "--device_batch_size=12 batch.total=49152" in refused.value.hint("zh")
 
 
-def resumed(before: Plan, cpus: int, origins: dict[str, str] | None = None, **batch) -> Plan:
+def resumed(
+    before: Plan, cpus: int, origins: dict[str, str] | None = None, *, can_be_uneven: bool = False, **batch
+) -> Plan:
     config = RunConfig(
         batch=BatchConfig(**batch), parallel=ParallelConfig(cpus=cpus), train=TrainConfig(samples=before.total_samples)
     )
-    return make_plan(Loaded(config, origins or {}), machine(), RECIPE, before=before)
+    return make_plan(Loaded(config, origins or {}), machine(), RECIPE, before=before, can_be_uneven=can_be_uneven)
 
 
 def test_a_run_that_goes_on_keeps_its_total_on_other_ranks_and_derives_the_rest():
@@ -195,6 +197,18 @@ def test_a_micro_batch_typed_for_the_resume_changes_the_accumulation_only(ranks)
     with pytest.raises(PlanError) as refused:
         resumed(before, ranks, {"batch.per_device": "command line"}, per_device=3)
     assert refused.value.code == "plan/batch-does-not-divide"
+
+
+def test_ranks_that_do_not_divide_the_total_of_before_share_it_unevenly_where_they_can():
+    before = plan(batch=BatchConfig(per_device=8))
+    after = resumed(before, 3, can_be_uneven=True)
+    assert (after.micro_batch, after.accumulation, after.batch_samples) == (4, 2, 16)
+    assert after.total_steps == before.total_steps
+    (told,) = [warning for warning in after.warnings if warning.code == "plan/uneven-batch"]
+    assert told.facts == {"batch": "16", "ranks": "3", "size": "4", "least": "1", "most": "2"}
+    assert "plan/uneven-batch" not in [warning.code for warning in resumed(before, 4, can_be_uneven=True).warnings]
+    with pytest.raises(PlanError):
+        resumed(before, 3)
 
 
 def test_the_total_is_kept_over_any_number_of_resumes_and_the_written_micro_batch_comes_back():
