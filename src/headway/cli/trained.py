@@ -14,10 +14,12 @@ from headway.ask import ask
 from headway.cli.consent import ask_trust
 from headway.config import Recipe, RunConfig, redact
 from headway.errors import TrainError, UsageError
+from headway.launch import Claims
 from headway.machine import cpu_environment
 from headway.messages import language, say
 from headway.planner import Plan
 from headway.start.consent import recipe_finder, require_python
+from headway.start.devices import claim_one
 from headway.telemetry import RunDir, require_record, run_state, section
 from headway.telemetry import words as text_of
 
@@ -80,7 +82,16 @@ def ask_trained(place: RunDir, request: dict[str, Any], *, program: str = "train
     module = f"headway.engine.mindspore.{program}" if is_mindspore else f"headway.engine.{program}"
     request = {**request, "run_dir": str(place.root), "lang": language()}
     environ = cpu_environment(python, "mindspore" if is_mindspore else "torch")
-    told = ask(python, request, module=module, env=environ, hear=_pass_on)
+    claims = Claims(place.name)
+    try:
+        if program == "trained":
+            shown, holders = claim_one(claims)
+            environ = {**environ, **shown}
+            if holders:
+                click.echo(say("cli/all-gpus-held", holders=holders), err=True)
+        told = ask(python, request, module=module, env=environ, hear=_pass_on)
+    finally:
+        claims.release()
     if told.exit_code == -signal.SIGILL:
         raise TrainError("diagnose/illegal-instruction")
     if told.exit_code != 0 or told.value is None:

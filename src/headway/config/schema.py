@@ -118,6 +118,8 @@ class TrainConfig(Section):
     """Compile the model with torch.compile."""
     activation_checkpoint: bool = False
     """Activation checkpointing: recompute activations block by block in the backward pass to save memory."""
+    tf32: bool = True
+    """On GPUs: compute products of fp32 numbers in TensorFloat-32, faster, with 10 bits of mantissa."""
     deterministic: bool = False
     """Use only deterministic GPU kernels, so that a resumed run is bit-equal: slower, and an operation without such a
     kernel ends the run. CPU ranks are bit-equal without it."""

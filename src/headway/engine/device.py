@@ -10,14 +10,22 @@ from headway.config import TrainConfig
 from headway.planner import Plan
 
 
-def open_device(plan: Plan, train: TrainConfig, local_rank: int) -> torch.device:
+def open_device(plan: Plan, train: TrainConfig, local_rank: int, *, is_steady: bool = True) -> torch.device:
     """Return the device of a rank, ready for the arithmetic that the config asks for.
 
     CPU ranks need nothing: what they compute is bit-equal from run to run as it is.
+
+    Args:
+        is_steady: batches have the same shape in every step.
     """
     if plan.device == "cpu":
         return torch.device("cpu")
     device = torch.device("cuda", local_rank)
+    # Products of fp32 in TensorFloat-32: 10 bits of mantissa, and tensor cores since Ampere.
+    torch.set_float32_matmul_precision("high" if train.tf32 else "highest")
+    torch.backends.cudnn.allow_tf32 = train.tf32
+    # It tries every algorithm for each new shape, which pays where there are few.
+    torch.backends.cudnn.benchmark = is_steady
     if train.deterministic:
         be_deterministic()
     torch.cuda.set_device(device)

@@ -73,7 +73,7 @@ def prepare(job: dict[str, Any], reporter: Reporter, plan: Plan | None = None) -
     is_stop_wanted, save_asked_at = listen_for_stop(), listen_for_save()
     listen_for_stacks(place.rank(job["rank"]))
     beat = HeartbeatWriter(place.heartbeat(job["rank"]), job["attempt"])
-    device = open_device(plan, config.train, job["local_rank"])
+    device = open_device(plan, config.train, job["local_rank"], is_steady=task.is_steady)
     torch.set_num_threads(plan.threads)
     held_out = task.eval_data()
     refuse_empty(held_out)

@@ -58,6 +58,8 @@ class OwnEngine:
             env |= {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(self._job.devices)}
         if self._job.devices:
             env |= record_collectives(self._run, seat)
+            if not {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"} & os.environ.keys():
+                env["PYTORCH_ALLOC_CONF"] = "expandable_segments:True"  # little is lost between tensors of other sizes
         # It has a part of each rank's state, so it is of no use where some of them are on other nodes.
         is_whole = seat.num_nodes == 1 and seat.world_size == self._job.world_size
         files = {"memory_fd": self._memory} if self._memory is not None and is_whole else {}

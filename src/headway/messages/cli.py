@@ -484,6 +484,10 @@ Ctrl-C 或 SIGTERM 会保存并停止；SIGUSR1 或 SIGUSR2 只保存检查点�
         en_hint="remove one of them",
         zh_hint="去掉其中一个",
     ),
+    "cli/all-gpus-held": Text(
+        en="no free GPU ({holders}): the model is used on the CPU, which takes longer",
+        zh="没有空闲的 GPU（{holders}）：改在 CPU 上使用模型，耗时更长",
+    ),
     "cli/older-checkpoint": Text(
         en="using step {step}, because {name} does not pass verification: {why:said}",
         zh="改用第 {step} 步，因为 {name} 未通过校验：{why:said}",

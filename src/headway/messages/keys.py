@@ -51,6 +51,7 @@ CHINESE: dict[str, str] = {
     "train.precision": "计算精度；auto：GPU 支持时用 bf16，CPU 上用 fp32。",
     "train.compile": "用 torch.compile 编译模型。",
     "train.activation_checkpoint": "激活重计算：反向传播时逐块重新计算激活值，以节省显存。",
+    "train.tf32": "在 GPU 上用 TensorFloat-32 计算 fp32 的乘积：更快，尾数为 10 位。",
     "train.deterministic": "在 GPU 上只使用确定性算子，使断点续训的结果逐位一致：速度较慢，"
     "遇到没有确定性实现的算子时训练报错结束。CPU 上的 rank 不需要它，结果本来就逐位一致。",
     "eval": "验证、最佳模型、早停。",

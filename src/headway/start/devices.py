@@ -79,6 +79,21 @@ def wait_for_devices(
         sleep(_POLL_S)
 
 
+def claim_one(
+    claims: Claims, *, environ: Mapping[str, str] = os.environ, driver: GpuDriver | None = None
+) -> tuple[dict[str, str], str]:
+    """Claim a free GPU for a process of its own; return the variables that show it alone, and who holds the others.
+
+    Without a GPU that this process sees, and with slices of one (MIG), nothing is set; where all are held, none is
+    shown.
+    """
+    gpus = apply_visible(read_gpus(driver), environ.get(_VISIBLE))
+    if not gpus:
+        return {}, ""
+    found, holders = _claim_free(1, gpus, claims)
+    return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", _VISIBLE: ",".join(found or ())}, "" if found else holders
+
+
 def _is_named(gpu: Gpu, name: str) -> bool:
     """Say whether an index or a UUID, which may be shortened as CUDA allows it, means this GPU."""
     if name.isdigit():

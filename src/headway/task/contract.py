@@ -82,6 +82,8 @@ class Task(ABC):
 
     best: tuple[str, Literal["min", "max"]]
     """The measure that decides which checkpoint is best."""
+    is_steady: bool = True
+    """Whether batches have the same shape in every step, so that trying GPU kernels for a shape pays."""
     replaced: Sequence[str] = ()
     """Operations of the CPU that the task does otherwise on a GPU: a trace on the CPU takes them for its own."""
 

@@ -15,9 +15,11 @@ def switches(monkeypatch):
     monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
     cudnn, fill = torch.backends.cudnn, torch.utils.deterministic
     before = cudnn.deterministic, cudnn.benchmark, fill.fill_uninitialized_memory
+    tf32 = cudnn.allow_tf32
     yield
     torch.use_deterministic_algorithms(False)
     cudnn.deterministic, cudnn.benchmark, fill.fill_uninitialized_memory = before
+    cudnn.allow_tf32 = tf32
 
 
 def plan(device: str) -> Plan:
@@ -41,6 +43,19 @@ def test_deterministic_training_on_a_gpu_raises_where_a_kernel_is_not(switches, 
 def test_otherwise_nothing_is_switched_on(switches, device, wanted):
     opening.open_device(plan(device), TrainConfig(deterministic=wanted), 0)
     assert not torch.are_deterministic_algorithms_enabled()
+
+
+def test_a_gpu_multiplies_in_tf32_and_tries_kernels_where_shapes_are_steady(switches):
+    before = torch.get_float32_matmul_precision()
+    try:
+        opening.open_device(plan("cuda"), TrainConfig(), 0)
+        assert (torch.get_float32_matmul_precision(), torch.backends.cudnn.benchmark) == ("high", True)
+        opening.open_device(plan("cuda"), TrainConfig(tf32=False), 0, is_steady=False)
+        assert (torch.get_float32_matmul_precision(), torch.backends.cudnn.benchmark) == ("highest", False)
+        opening.open_device(plan("cuda"), TrainConfig(deterministic=True), 0)
+        assert not torch.backends.cudnn.benchmark
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def test_a_gpu_is_fast_and_not_deterministic_unless_asked():

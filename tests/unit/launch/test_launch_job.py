@@ -111,6 +111,7 @@ def test_a_rank_of_our_own_is_told_its_seat_threads_and_devices(tmp_path: Path) 
         "OMP_NUM_THREADS": "3",
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         "CUDA_VISIBLE_DEVICES": "0,GPU-1",
+        "PYTORCH_ALLOC_CONF": "expandable_segments:True",
         "TORCH_FR_BUFFER_SIZE": "2000",
         "TORCH_NCCL_TRACE_BUFFER_SIZE": "2000",
         "TORCH_NCCL_DUMP_ON_TIMEOUT": "1",

@@ -24,6 +24,7 @@ from headway.start import decide_line as line_deciding
 from headway.start.decide import decide
 from headway.start.decide_line import LineWish, decide_line
 from headway.start.detach import Orders
+from headway.start.devices import claim_one
 from headway.start.source import load_words
 from headway.start.write import write_run
 
@@ -158,3 +159,19 @@ def test_a_wrapper_in_place_of_the_interpreter_is_run_once_and_never_asked(tmp_p
     own = read_line([os.path.realpath(sys.executable), "x.py"])
     assert line_deciding.find_interpreter(own, os.environ) == os.path.realpath(sys.executable)
     assert line_deciding.find_interpreter(read_line(["env", "-u", "X", "python", "x.py"]), os.environ) is None
+
+
+def test_a_process_of_its_own_gets_a_free_gpu_that_nobody_else_takes(tmp_path, monkeypatch):
+    driver = FakeGpuDriver(reading(four_4090()))
+    first, second = Claims("first", tmp_path), Claims("second", tmp_path)
+    try:
+        shown, holders = claim_one(first, environ={"CUDA_VISIBLE_DEVICES": "2"}, driver=driver)
+        assert (shown["CUDA_VISIBLE_DEVICES"], holders) == ("2", "")
+        shown, holders = claim_one(second, environ={"CUDA_VISIBLE_DEVICES": "2"}, driver=driver)
+        assert shown["CUDA_VISIBLE_DEVICES"] == "" and "first" in holders
+        assert claim_one(second, environ={}, driver=driver)[0]["CUDA_VISIBLE_DEVICES"] == "0"
+        assert claim_one(second, environ={"CUDA_VISIBLE_DEVICES": "MIG-a"}, driver=driver) == ({}, "")
+    finally:
+        first.release()
+        second.release()
+    assert claim_one(Claims("none", tmp_path), environ={}, driver=FakeGpuDriver(None)) == ({}, "")

@@ -46,6 +46,7 @@ class TfnetTask(Task):
     """The recipe, for one resolved config."""
 
     best: tuple[str, Literal["min", "max"]] = ("wer", "min")
+    is_steady = False
     replaced = ("_ctc_loss_backward",)
 
     def __init__(self, config: RunConfig) -> None:
