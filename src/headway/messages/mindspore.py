@@ -38,6 +38,10 @@ TEXTS: dict[str, Text] = {
         en_hint=("install the MindSpore build for this device, or train on the CPU:\n  task.device_target=CPU"),
         zh_hint=("安装对应该设备的 MindSpore 版本，或在 CPU 上训练：\n  task.device_target=CPU"),
     ),
+    "mindspore/uses-torch": Text(
+        en="MindSpore cannot use the {gpu} here, so the same model is trained with PyTorch: {why:said}",
+        zh="MindSpore 无法使用这里的 {gpu}，改用 PyTorch 训练同一模型：{why:said}",
+    ),
     "mindspore/sink": Text(
         en="task.data_sink=true needs a queue on the device, but MindSpore has none on {target}",
         zh="task.data_sink=true 需要设备上的队列，而 MindSpore 在 {target} 上没有这种队列",

@@ -25,6 +25,7 @@ from headway.machine import (
 from headway.messages import say
 from headway.planner import Plan, Standing, fit_preset, has_trace, look_ahead, make_plan, needs_trace
 from headway.start.devices import claim_planned, mark_claimed
+from headway.start.framework import settle_framework
 from headway.start.nodes import Assembly
 from headway.start.nursery import Tell, cpu_of
 
@@ -98,6 +99,8 @@ def decide(
         done: what that run has done.
         nodes: the others that take part; none: this one alone.
     """
+    if before is None:
+        loaded = settle_framework(loaded, screen.tell)
     if begin is not None:
         begin(loaded)
     prepare_data(loaded, screen.tell)
