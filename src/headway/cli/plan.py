@@ -20,6 +20,7 @@ from headway.machine import MachineReport, find_machine, has_bf16, wished_device
 from headway.messages import say
 from headway.planner import Model, Plan, fit_preset, foresee_script, look_ahead, make_plan, needs_trace, study_model
 from headway.planner.models.public import find_named, foresee_named, largest_batch, list_models, read_settings
+from headway.start.framework import settle_framework
 from headway.start.source import load_words
 from headway.ui.console_safe import make_console
 from headway.ui.terminal.cards import list_cards, show_cards
@@ -103,6 +104,8 @@ def plan(
         _plan_script(script, place, what_if=what_if, as_json=as_json)
         return
     loaded = load_words(words, ask=ask_trust)
+    if place.record is None and place.wanted is None:
+        loaded = settle_framework(loaded, lambda text: click.echo(text, err=True))
     machine = place.find(Path(loaded.config.out), loaded.config)
     loaded = fit_preset(loaded, machine)
     made = make_plan(loaded, machine, loaded.recipe)

@@ -246,3 +246,25 @@ def test_parameters_in_any_memory_order_move_by_their_own_gradients():
         assert is_shared
         for (_, name), got in ways.items():
             assert_close(got, wanted[name])
+
+
+def gradients_between(ranks, is_offloaded):
+    """Return whether a rank holds its shards alone after the first of two micro-batches, and the norm after both."""
+    from headway.engine.fsdp import Sharded
+
+    model = Net()
+    layout = Sharded(ranks, model, list(model.blocks), "fp32", is_offloaded=is_offloaded)
+    reached = [param for name, param in model.named_parameters() if name != "unused"]
+    held = []
+    for is_last in (False, True):
+        layout.begin_micro(is_last=is_last)
+        model(batches(1)[0]).square().sum().backward()
+        held.append([isinstance(p.grad, DTensor) and p.grad.to_local().numel() for p in reached])
+    layout.finish_backward()
+    return held == [[param.to_local().numel() for param in reached]] * 2, float(layout.grad_norm())
+
+
+def test_gradients_stay_sharded_between_micro_batches_and_so_do_those_in_host_memory():
+    """Issue 16.4: they were kept whole, which the planner did not count."""
+    plain, offloaded = (run_ranks(gradients_between, 2, is_offloaded) for is_offloaded in (False, True))
+    assert plain == offloaded and all(is_sharded for is_sharded, _ in plain)
