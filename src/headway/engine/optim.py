@@ -167,6 +167,9 @@ class Muon(Optimizer):
             for chunk in self._chunks:
                 exchange = self._exchange_shards if self.layout.is_sharded else self._exchange
                 arrival = exchange(chunk, momentum)
+                if self._world == 1:  # nothing is on its way, so nothing is kept
+                    self._apply(chunk, arrival, lr)
+                    continue
                 if under_way is not None:
                     self._apply(*under_way, lr)
                 under_way = chunk, arrival
