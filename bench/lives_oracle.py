@@ -234,7 +234,7 @@ def _wrong_samples(book: Book, facts: Facts) -> Iterator[str]:
     before = 0
     for step in range(1, facts.step + 1):
         row = facts.rows.get(step)
-        now = int(row["samples"]) if row else before + book.part_of(step).batch
+        now = int(row["samples"]) if row else _end(before, book.part_of(step).batch, skips)
         gap = now - before - book.part_of(step).batch
         if gap and not any((low <= before and before + gap <= high) or before <= low for low, high in skips):
             yield f"step {step} begins {gap} samples after the one before has ended"
