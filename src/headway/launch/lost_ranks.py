@@ -166,6 +166,8 @@ class LostRanks:
         self._first_wait_s = self._wait_s = float(launch.get("return_s", 60.0))
         self._retry_at = time.monotonic() + self._wait_s
         self._reached = 0
+        self._lost_at = -1
+        """Step at which ranks were lost last."""
         self._suspect: int | None = None
         self._again = 0
         self._begun: tuple[int, int] | None = None
@@ -180,6 +182,8 @@ class LostRanks:
         before, self.job = alive(self.job), job
         self._back = frozenset(alive(job)) - frozenset(before)
         self._suspect, self._again, self.is_returning, self._begun = None, 0, False, None
+        if not self._back:
+            self._lost_at = self._reached
         if not self._back:  # each time in vain, wait twice as long
             self._retry_at = time.monotonic() + self._wait_s
             self._wait_s = min(_LONGEST_S, 2 * self._wait_s)
@@ -203,7 +207,11 @@ class LostRanks:
         self._suspect, self._again = slot, self._again + 1 if is_same else 0
         said = f"{incident.diagnosis.evidence} {incident.diagnosis.facts.get('text', '')}"
         gone = [slot] if _GONE.search(said) else self._missing() if kind in _MAY_BE_GONE else []
-        is_lost = kind in _OWN and (self._again >= self._after or (slot in self._back and not has_moved))
+        # Another one, and no step since the last was lost: it is what they run, not what they run on.
+        is_other = slot not in self._back and self._reached == self._lost_at
+        is_lost = (
+            kind in _OWN and not is_other and (self._again >= self._after or (slot in self._back and not has_moved))
+        )
         if not gone and not is_lost:
             return None
         return without(self.job, gone or [slot])

@@ -97,6 +97,13 @@ def test_a_rank_is_lost_when_it_fails_again_at_once(run):
     assert lost.hear(*scene(1, "killed", 10)).facts["lost"] == "1"
 
 
+def test_a_crash_that_moves_to_the_next_rank_is_not_a_lost_rank(run):
+    lost = LostRanks(run, read_job(run))
+    fewer = [lost.hear(*scene(0, "crashed", 0)) for _ in range(3)][-1]
+    lost.take(fewer.job)
+    assert all(lost.hear(*scene(0, "crashed", 0)) is None for _ in range(5))
+
+
 @pytest.mark.parametrize(
     "ends",
     [
