@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,6 +14,7 @@ from headway.config.field_types import find_section
 from headway.config.recipe import Recipe
 from headway.config.schema import RunConfig
 
+_DATA = re.compile(r"(?:train_)?data(?:_?set)?s?(?:_?(?:path|root|folder|directory|file))?")
 _MOST_LETTERS = 80
 """Of a misspelt key, looked at for the nearest right one; comparing is quadratic."""
 
@@ -89,6 +91,11 @@ class Keys:
     def suggest(self, name: str) -> tuple[str, ...]:
         """Return the keys nearest to a misspelt one, nearest first."""
         name = name[:_MOST_LETTERS]
+        if _DATA.fullmatch(name.lower().replace(".", "_").replace("-", "_")):
+            # Other trainers' names of it share few letters with ours.
+            data = [key for key in self.values if key.endswith(".data_dir")]
+            if data:
+                return tuple(data)
         leaf = name.rpartition(".")[2]
         spelt = {key: key for key in (*self.values, *self.sections)}
         spelt |= {alias: alias for alias in self.recipe.aliases}

@@ -56,6 +56,8 @@ REFUSED = {
     ("train", "--depht=4"): ("config/unknown-key-near", "type: depth=4"),
     ("plan", "--depht=4"): ("config/unknown-key-near", "type: depth=4"),
     ("config", "show", "--depht=4"): ("config/unknown-key-near", "type: depth=4"),
+    ("config", "show", "nanochat", "data.path=x"): ("config/unknown-key-near", "type: task.data_dir=x"),
+    ("config", "show", "nanochat", "dataset=x"): ("config/unknown-key-near", "type: task.data_dir=x"),
     ("train", "nanocht"): ("recipes/unknown-near", "headway train nanochat"),
     ("train", "nope"): ("recipes/unknown", "use one of these"),
     ("ckpt", "list", "--out", "none"): ("telemetry/no-runs", "none"),
