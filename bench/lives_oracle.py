@@ -76,7 +76,7 @@ class Book:
         elif keys.schedule == "multistep":
             factor = 0.1 ** bisect_right([share * total for share in keys.milestones], begun)
         elif keys.schedule == "cosine":
-            done = (begun - rise) / (total - rise) if total > rise else 1.0
+            done = (begun - rise) / (total - rise) if total > rise else 0.0
             factor = keys.final + (1 - keys.final) * (1 + math.cos(math.pi * min(1.0, max(0.0, done)))) / 2
         else:
             factor = keys.final + (1 - keys.final) * min(1.0, max(0.0, (total - begun) / (keys.decay * total)))
