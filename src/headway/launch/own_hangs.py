@@ -38,13 +38,15 @@ _WAITS: Final = ("/engine/sums.py:", "/engine/parallel.py:", "/torch/distributed
 
 
 class OwnHangWatch:
-    """Looks four times per second; a silence is reported once."""
+    """Looks four times per second, and at every call until the pace is known; a silence is reported once."""
 
     def __init__(self, run: RunDir, hang_s: float) -> None:
         self._run, self._least_s = run, min(_LEAST_S, hang_s)
         self._number = 0
         self._next_look = 0.0
         self._step_s: deque[float] = deque(maxlen=_WINDOW)
+        self._steps = 0
+        """Taken while it looked."""
         self._last: tuple[int, int] = (0, 0)
         self._cpu: dict[int, tuple[float, float]] = {}
         self._asked_at: float | None = None
@@ -62,7 +64,8 @@ class OwnHangWatch:
         # A supervisor that was stopped or starved itself has seen nothing; its own silence is nobody's hang.
         gap_s, self._looked = now - self._looked, now
         is_awake = gap_s < 4 * _LOOK_S
-        self._next_look = now + _LOOK_S
+        # Quick steps between two looks are many: a rank may hang before the third look that sees a new one.
+        self._next_look = now + _LOOK_S if self._limit_s() is not None else now
         living = {rank.rank: rank.pid for rank in attempt.ranks if rank.status is None and rank.seen_t is None}
         known = {beat_rank: beat for beat_rank, beat in enumerate(beats) if beat is not None and beat_rank in living}
         if len(known) < len(attempt.ranks):
@@ -85,7 +88,7 @@ class OwnHangWatch:
         return self._judge(living, known, quiet_s, limit_s, now)
 
     def _begin(self, number: int) -> None:
-        self._number, self._last, self._asked_at = number, (0, 0), None
+        self._number, self._last, self._asked_at, self._steps = number, (0, 0), None, 0
         self._step_s.clear()
         self._cpu.clear()
 
@@ -96,6 +99,7 @@ class OwnHangWatch:
         if step != before_step:
             if before_moved and step > before_step:
                 self._step_s.append((moved - before_moved) / 1e9 / (step - before_step))
+                self._steps += step - before_step
             self._last = step, moved
         return moved
 
@@ -107,7 +111,7 @@ class OwnHangWatch:
 
     def _limit_s(self) -> float | None:
         """Return the length of a silence that is looked into; None: the pace is not known yet."""
-        if len(self._step_s) < _KNOWN_STEPS:
+        if self._steps < _KNOWN_STEPS:
             return None
         return max(self._least_s, _STEPS * statistics.median(self._step_s))
 

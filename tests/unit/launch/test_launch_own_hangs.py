@@ -22,7 +22,7 @@ def watch(monkeypatch):
     living = []
     monkeypatch.setattr("headway.launch.own_hangs.read_stack", lambda run, rank: STACKS[rank])
 
-    def begin(command):
+    def begin(command, steps=range(6)):
         for one in ("exec sleep 60", command):
             living.append(subprocess.Popen(["sh", "-c", one], start_new_session=True))
         ranks = [
@@ -30,11 +30,10 @@ def watch(monkeypatch):
         ]
         attempt = SimpleNamespace(is_whole=True, killed_at=None, number=1, ranks=ranks)
         made = OwnHangWatch(None, QUIET_S)
-        for step in range(6):
-            made._next_look = 0
+        for step in steps:
             made.look(attempt, beats(step))
             time.sleep(0.01)
-        last = beats(6)
+        last = beats(steps[-1] + 1)
 
         def look(seconds):
             ends, found = time.monotonic() + seconds, None
@@ -66,6 +65,14 @@ def beats(step):
 def test_a_rank_that_does_nothing_is_at_fault(watch):
     hang = watch("exec sleep 60")(10)
     assert (hang.kind, hang.rank) == ("rank-behind", 1)
+
+
+def test_two_looks_at_quick_steps_tell_the_pace(watch):
+    assert watch("exec sleep 60", steps=(1, 8))(10).rank == 1
+
+
+def test_one_step_tells_no_pace(watch):
+    assert watch("exec sleep 60", steps=(0,))(1.5) is None
 
 
 def test_a_rank_whose_compiler_works_for_it_is_not(watch):
