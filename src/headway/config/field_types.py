@@ -49,10 +49,13 @@ class Wanted:
                 Phrase("config/type-choice" if len(self.choices) > 1 else "config/type-word", {"choices": listed})
             )
         for kind in self.kinds:
-            bounds = ", ".join(self.bounds) if kind in ("int", "float") and self.bounds else ""
-            parts.append(Phrase(f"config/type-{kind}", {"bounds": f" {bounds}" if bounds else ""}))
+            if kind in ("int", "float") and self.bounds:
+                code = "config/type-int-within" if kind == "int" else "config/type-float-within"
+                parts.append(Phrase(code, {"bounds": self.bounds}))
+            else:
+                parts.append(Phrase(f"config/type-{kind}"))
         if not parts:
-            return Phrase("config/type-any", {"bounds": ""})
+            return Phrase("config/type-any")
         joined = parts[0]
         for part in parts[1:]:
             joined = Phrase("config/type-or", {"left": joined, "right": part})

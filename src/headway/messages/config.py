@@ -153,8 +153,10 @@ TEXTS: dict[str, Text] = {
     ),
     # kinds of value
     "config/type-bool": Text(en="true or false", zh="布尔值（true 或 false）"),
-    "config/type-int": Text(en="a whole number{bounds}", zh="整数{bounds}"),
-    "config/type-float": Text(en="a number{bounds}", zh="数值{bounds}"),
+    "config/type-int": Text(en="a whole number", zh="整数"),
+    "config/type-int-within": Text(en="a whole number {bounds:list}", zh="整数（{bounds:list}）"),
+    "config/type-float": Text(en="a number", zh="数值"),
+    "config/type-float-within": Text(en="a number {bounds:list}", zh="数值（{bounds:list}）"),
     "config/type-text": Text(en="a string", zh="字符串"),
     "config/type-null": Text(en="null", zh="空（null）"),
     "config/type-list": Text(en="a list", zh="列表"),

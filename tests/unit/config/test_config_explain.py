@@ -38,7 +38,7 @@ def test_a_key_is_explained_with_its_default_and_other_names(recipe):
     assert found.description.startswith("Samples per rank in one forward")
     assert explain("depth", recipe).presets == {"balanced": 16}
     assert explain("lr.schedule", recipe).choices == ("constant", "cosine", "linear", "multistep")
-    assert explain("seed", recipe, "zh").type == "整数 >= 0"
+    assert explain("seed", recipe, "zh").type == "整数（>= 0）"
 
 
 def test_a_section_is_explained_by_its_keys(recipe):
