@@ -319,9 +319,7 @@ WHAT 是文件（shell 脚本、批处理脚本、Markdown 指南）、一条启
     ),
     # launches
     "adopt/launch-kept": Text(en="understood: {launcher}", zh="已读懂：{launcher}"),
-    "adopt/launch-open": Text(
-        en="the text does not give these values: {names:list}", zh="文本没有给出这些值：{names:list}"
-    ),
+    "adopt/launch-open": Text(en="its values are not in the file: {names:list}", zh="文件中没有这些值：{names:list}"),
     "adopt/launch-deprecated": Text(
         en="{launcher} is deprecated; it also passes --local-rank to the script unless --use_env is given",
         zh="{launcher} 已弃用；不加 --use_env 时还会给脚本传入 --local-rank",
@@ -437,8 +435,8 @@ WHAT 是文件（shell 脚本、批处理脚本、Markdown 指南）、一条启
         en="{value} is called the total batch, but accelerate applies it to each of the {ranks} processes: {real:,} in "
         "total",
         zh="{value} 被称为总批大小，但 accelerate 按每个进程计算，共 {ranks} 个进程：实际总批大小是 {real:,}",
-        en_hint="divide it by {ranks} to get the intended total",
-        zh_hint="除以 {ranks} 才是想要的总批大小",
+        en_hint="for a total of {value}, set it to {value} / {ranks}",
+        zh_hint="若总批大小要为 {value}，就设为 {value} / {ranks}",
     ),
     "adopt/guide-effective-batch": Text(
         en="the text says the total batch is {said:,}, but with {ranks} processes it is {real:,}",
@@ -452,8 +450,8 @@ WHAT 是文件（shell 脚本、批处理脚本、Markdown 指南）、一条启
     ),
     "adopt/guide-product": Text(en="the product is {real:,}, not {said:,}", zh="乘积是 {real:,}，不是 {said:,}"),
     "adopt/guide-not-the-same": Text(
-        en="the text says {said:,} is the same total batch as before, but before it was {real:,}",
-        zh="文中说总批大小 {said:,} 与原来相同，但原来是 {real:,}",
+        en="the guide calls {said:,} the same total batch as before, but the total before was {real:,}",
+        zh="指南说总批大小 {said:,} 与原来相同，但原来是 {real:,}",
         en_hint="to keep the total batch, double gradient accumulation each time the per-device batch is halved",
         zh_hint="每卡批大小每减半一次，梯度累积次数加倍一次，总批大小才不变",
     ),

@@ -10,8 +10,8 @@ _ADDRESS_ZH = "把渠道的地址放进环境变量：\n  export HEADWAY_ALERT_T
 TEXTS: dict[str, Text] = {
     # The config.
     "alert/address-secret": Text(
-        en="{key} contains the address of a channel; such an address is a secret and does not belong in a config",
-        zh="{key} 里是通知渠道的地址；地址等于密钥，不能写进配置",
+        en="{key} contains the address that alerts are sent to; it is a secret and does not belong in a config",
+        zh="{key} 里是发送通知的地址；地址等于密钥，不能写进配置",
         en_hint=_ADDRESS_EN,
         zh_hint=_ADDRESS_ZH,
     ),
@@ -92,7 +92,8 @@ TEXTS: dict[str, Text] = {
     ),
     "alert/no-progress": Text(en="no new step for {seconds} s", zh="已有 {seconds} 秒没有完成新的步"),
     "alert/metric": Text(
-        en="{condition} holds at step {step:,} ({values})", zh="第 {step:,} 步时 {condition} 成立（{values}）"
+        en="the alert condition {condition} is met at step {step:,} ({values})",
+        zh="第 {step:,} 步满足通知条件 {condition}（{values}）",
     ),
     "alert/test": Text(
         en="this is a test message from Headway; the channel works", zh="这是 Headway 的测试消息；此渠道可用"

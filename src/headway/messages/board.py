@@ -221,7 +221,7 @@ TEXTS: dict[str, Text] = {
         zh="这里的每个检查点在保存时都已读回并校验。重新校验：",
     ),
     "board/disk-room": Text(
-        en="{free} left on the disk, enough for {more} more", zh="磁盘剩余 {free}，还能放 {more} 个"
+        en="{free} left on the disk, enough for {more} more checkpoints", zh="磁盘剩余 {free}，还能放 {more} 个检查点"
     ),
     "board/disk-left": Text(en="{free} left on the disk", zh="磁盘剩余 {free}"),
     "board/no-checkpoints": Text(en="No checkpoint yet", zh="还没有检查点"),

@@ -75,8 +75,8 @@ TEXTS: dict[str, Text] = {
         zh_hint=_USE_OLDER_ZH,
     ),
     "checkpoint/form": Text(
-        en="{path}: {place} is {found}, but should be {wanted:list}",
-        zh="{path}：{place} 处为 {found}，应为 {wanted:list}",
+        en="{path} is damaged: {place} is {found}, but should be {wanted:list}",
+        zh="{path} 已损坏：{place} 为 {found}，应为 {wanted:list}",
         en_hint=_USE_OLDER_EN,
         zh_hint=_USE_OLDER_ZH,
     ),
@@ -125,7 +125,7 @@ TEXTS: dict[str, Text] = {
     "checkpoint/pieces-overlap": Text(
         en="{path}: pieces {first} and {second} of tensor {name} overlap",
         zh="{path}：张量 {name} 的块 {first} 与 {second} 重叠",
-        en_hint="divide tensors that every rank holds with split_replicated before saving them",
+        en_hint="if each rank holds the full tensor, call split_replicated (headway.checkpoint) before the save",
         zh_hint="每个 rank 都持有的张量应先用 split_replicated 分配再保存",
     ),
     "checkpoint/not-covered": Text(
@@ -278,8 +278,8 @@ TEXTS: dict[str, Text] = {
         zh_hint="每个 rank 必须看到同一个目录；检查磁盘是否共享、是否卡死",
     ),
     "checkpoint/ranks-disagree": Text(
-        en="the ranks describe tensor {name} differently: {first} and {second}",
-        zh="各 rank 对张量 {name} 的描述不一致：{first} 与 {second}",
+        en="the ranks give tensor {name} different shapes or types: {first} and {second}",
+        zh="各 rank 给出的张量 {name} 形状或类型不一致：{first} 与 {second}",
         en_hint=_OWN_EN,
         zh_hint=_OWN_ZH,
     ),
@@ -290,7 +290,8 @@ TEXTS: dict[str, Text] = {
         zh_hint="不在内存中保留副本：\n  save.in_memory=0",
     ),
     "checkpoint/memory-damaged": Text(
-        en="the copy in memory of rank {rank} is damaged ({what})", zh="rank {rank} 在内存中的副本已损坏（{what}）"
+        en="the last step of rank {rank}, kept in memory, is damaged ({what})",
+        zh="内存中保存的 rank {rank} 最后一步的状态已损坏（{what}）",
     ),
     "checkpoint/saved-twice": Text(
         en="tensor {name} at {offset} was saved twice",

@@ -210,7 +210,7 @@ TEXTS: dict[str, Text] = {
         zh="跟踪输出：{typed}\n保存并结束：headway stop {job}",
     ),
     "cluster/follow-array": Text(
-        en="see its elements: {typed}\noutput: {folder}", zh="查看各元素：{typed}\n输出位于：{folder}"
+        en="see the jobs of this array: {typed}\noutput: {folder}", zh="查看数组中的各作业：{typed}\n输出位于：{folder}"
     ),
     "cluster/follow-json": Text(en="--follow and --json exclude each other", zh="--follow 与 --json 不能同时使用"),
     "cluster/now": Text(en="job {job}: {state}", zh="任务 {job}：{state}"),

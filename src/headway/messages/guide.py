@@ -241,7 +241,8 @@ TEXTS: dict[str, Text] = {
         en="error code {code}, explained by headway explain {code}", zh="错误代码 {code}，说明见 headway explain {code}"
     ),
     "guide/not-moved": Text(
-        en="the files of earlier runs could not be moved: {why:said}", zh="无法移走以前训练的文件：{why:said}"
+        en="the files of earlier runs could not be moved aside and stay where they are: {why:said}",
+        zh="无法移走以前训练的文件，它们仍在原处：{why:said}",
     ),
     "guide/advice": Text(en="what the guide advises:", zh="指南的建议："),
     "guide/cause-unknown": Text(en="the command ended without an error message", zh="命令结束时没有给出错误信息"),

@@ -256,7 +256,10 @@ TEXTS: dict[str, Text] = {
         en="the display failed and was turned off ({why:said}); training continues",
         zh="显示出错，已关闭（{why:said}）；训练继续",
     ),
-    "launch/bug": Text(en="the supervisor itself failed: {text:said}", zh="监控进程自身出错：{text:said}"),
+    "launch/bug": Text(
+        en="the supervisor itself failed, and the run has ended: {text:said}",
+        zh="监控进程自身出错，训练已结束：{text:said}",
+    ),
     "launch/foreign-stopped": Text(en="stopped on request near step {step}", zh="已按要求停止（约第 {step} 步）"),
     "launch/foreign-stopped-early": Text(
         en="stopped on request before the program had started", zh="程序启动之前已按要求停止"

@@ -107,8 +107,8 @@ TEXTS: dict[str, Text] = {
         en="no improvement since step {since}; the run is at step {step}",
         zh="自第 {since} 步以来没有改善；现在是第 {step} 步",
         **_cure(
-            "let it stop early, or train with another learning rate:",
-            "让它提前停止，或换一个学习率：",
+            "train with another learning rate, or let it stop by itself when nothing improves:",
+            "换一个学习率重新训练，或让它在没有改善时自动停止：",
             "eval.patience=5",
         ),
     ),

@@ -100,7 +100,7 @@ TEXTS: dict[str, Text] = {
         "  headway ckpt fetch s3://lab/runs/20261119-180405_nanochat_ab12",
     ),
     "mirror/option-runs": Text(
-        en="folder of runs that it is copied to (default: runs)", zh="复制到的训练目录所在目录（默认 runs）"
+        en="folder of runs that it is copied to (default: runs)", zh="复制到哪里：存放各次训练的目录（默认 runs）"
     ),
     "mirror/option-step": Text(en="the checkpoint of this step, not the newest", zh="取该步的检查点，而不是最新的"),
     "mirror/bad-address": Text(

@@ -170,8 +170,8 @@ TEXTS: dict[str, Text] = {
     "nodes/no-listener": Text(
         en="this node cannot listen on {address}, port {port}: {why}",
         zh="本节点无法监听 {address} 的端口 {port}：{why}",
-        en_hint="see the addresses of this node:\n  ip -brief address",
-        zh_hint="查看本节点的地址：\n  ip -brief address",
+        en_hint="give one of this node's own addresses (--nodes-address); these are they:\n  ip -brief address",
+        zh_hint="用 --nodes-address 指定本节点自己的地址，可用的有：\n  ip -brief address",
     ),
     "nodes/unknown-host": Text(en="the host name {host} cannot be resolved: {why}", zh="无法解析主机 {host}：{why}"),
     "nodes/no-route": Text(en="{host} cannot be reached from here: {why}", zh="本机无法到达 {host}：{why}"),
@@ -271,8 +271,8 @@ TEXTS: dict[str, Text] = {
         zh="与主节点的连接已断开；本节点的 rank 已结束，{seconds} 秒内尝试重新加入",
     ),
     "nodes/leader-lost": Text(
-        en="the leader is gone; no process of the run is left on this node",
-        zh="主节点已不存在；本节点上没有该训练的残留进程",
+        en="the node that leads the run no longer answers; all processes of the run on this node have ended",
+        zh="领导训练的节点已无响应；本节点上该训练的进程已全部结束",
     ),
     "nodes/over": Text(en="the run has ended with exit code {exit}", zh="训练任务已结束，退出码 {exit}"),
 }

@@ -195,8 +195,8 @@ TEXTS: dict[str, Text] = {
     "plan/script-python": Text(
         en="{python} could not be started: {why:said}",
         zh="无法启动 {python}：{why:said}",
-        en_hint="name an interpreter that has torch in front of the script",
-        zh_hint="在脚本前写明装有 torch 的解释器",
+        en_hint="before the script, name a Python in which torch is installed",
+        zh_hint="在脚本前写上装有 torch 的 Python",
     ),
     "plan/script-ranks": Text(
         en="the line starts {ranks} ranks on one machine, but this machine has {gpus} GPUs",
@@ -227,8 +227,8 @@ TEXTS: dict[str, Text] = {
     "plan/script-error": Text(
         en="the script failed at {where}: {why:said}",
         zh="脚本在 {where} 处出错：{why:said}",
-        en_hint="if it also fails when you start it, fix it first; if it needs GPUs, name them: --on 2x4090",
-        zh_hint="如果直接启动也出错，先修好它；如果它需要 GPU，用 --on 2x4090 指明",
+        en_hint="fix the script if it also fails by itself; if it only lacks GPUs, add to headway plan: --on 2x4090",
+        zh_hint="如果直接运行脚本也出错，先修好脚本；如果只是缺少 GPU，给 headway plan 加上：--on 2x4090",
     ),
     "plan/script-slow": Text(
         en="the script did not reach its second optimizer step within {seconds} s",

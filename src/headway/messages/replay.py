@@ -9,7 +9,10 @@ _PARTS = {
 }
 
 TEXTS: dict[str, Text] = {
-    "replay/line": Text(en="repeat a failed step alone and find the sample", zh="重跑失败的那一步，找出有问题的样本"),
+    "replay/line": Text(
+        en="repeat a failed step alone and find the sample that makes it fail",
+        zh="重跑失败的那一步，找出使它失败的样本",
+    ),
     "replay/help": Text(
         en="""Repeat the step at which a run failed, alone, and find the sample that causes the failure.
 

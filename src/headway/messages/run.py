@@ -148,8 +148,8 @@ SIGUSR1、SIGUSR2 和 SIGHUP 转发给会处理它们的进程，训练继续。
     ),
     "run/why-bash": Text(en="only bash can run {word}", zh="{word} 只能由 bash 执行"),
     "run/why-not-torchs": Text(
-        en="{program} is not the launcher of an installed torch, so it is started unchanged",
-        zh="{program} 不是已安装的 torch 自带的启动器，因此照原样启动",
+        en="{program} is a program of its own, not torch's launcher, so it is started as it is",
+        zh="{program} 是另外的程序，不是 torch 自带的启动器，因此照原样启动",
     ),
     "run/no-background": Text(
         en="the & at the end is ignored: headway waits for the line; use headway run --detach to run in the background",

@@ -24,9 +24,9 @@ TEXTS: dict[str, Text] = {
         en="it has {have:,} bytes, but at most {cap:,} are read", zh="文件有 {have:,} 字节，最多读取 {cap:,} 字节"
     ),
     "layoutmaster/heads": Text(
-        en="a width of {width} is not divisible by both {heads} heads and 4",
-        zh="宽度 {width} 无法被 {heads} 个注意力头和 4 同时整除",
-        en_hint=("use a width that divides:\n  task.hidden_dim={near}"),
+        en="task.hidden_dim={width} must be divisible by its {heads} attention heads and by 4",
+        zh="task.hidden_dim={width} 必须能被 {heads} 个注意力头和 4 同时整除",
+        en_hint=("use the nearest one that is:\n  task.hidden_dim={near}"),
         zh_hint=("改用可以整除的宽度：\n  task.hidden_dim={near}"),
     ),
     "layoutmaster/layer-scale": Text(

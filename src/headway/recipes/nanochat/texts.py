@@ -6,7 +6,8 @@ from headway.messages import Text
 
 TEXTS: dict[str, Text] = {
     "nanochat/why-footer": Text(
-        en="its {size} bytes do not end in a parquet footer", zh="文件共 {size} 字节，末尾不是 parquet 文件尾"
+        en="it is incomplete: {size} bytes without the end that a parquet file has",
+        zh="文件不完整：共 {size} 字节，缺少 parquet 的文件尾",
     ),
     "nanochat/why-columns": Text(
         en="it has no column text; its columns: {names:list}", zh="没有 text 列；现有的列：{names:list}"
