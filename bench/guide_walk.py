@@ -215,7 +215,7 @@ def walk_nanochat(place: Path) -> Day:
              ("--device_batch_size=12", "错误分析")),
             ("config", "./train_dual_gpu.sh configs/dual_gpu/reckless.py", ("conservative.py",)),
             ("key", "./train_dual_gpu_enhanced.sh --device_batchsize=8", ("device_batch_size",)),
-            ("value", "./train_dual_gpu_enhanced.sh --num_iterations=many", ("many", "train.steps")),
+            ("value", "./train_dual_gpu_enhanced.sh --num_iterations=many", ("many", "num_iterations")),
             ("data", "./train_dual_gpu_enhanced.sh --num_iterations=1 task.synthetic=false --data_dir=nowhere",
              ("nowhere", "错误分析", "data_dir")),
         ]
