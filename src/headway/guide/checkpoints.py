@@ -35,6 +35,8 @@ _RECORD = "guide.json"
 EARLIER = "earlier"
 """Folder of files that no run has written."""
 _FORGOTTEN_S = 3600.0
+_REMOVAL_S = 1.0
+"""A large checkpoint is removed within that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +158,7 @@ class NamedCheckpoints:
             except (HeadwayError, OSError) as error:
                 # The run's own checkpoint is safe; only its copy under the guide's name is not there.
                 why = f"{error.text()} [{error.code}]" if isinstance(error, HeadwayError) else str(error)
-                if checkpoint.exists():  # else a newer one has taken its place, and its own file follows
+                if _stays(checkpoint):  # else a newer one has taken its place, and its own file follows
                     self._warn(say("guide/not-copied", name=name, why=why, checkpoint=checkpoint))
                 continue
             if self.last is None or name != self._best:
@@ -190,6 +192,16 @@ class NamedCheckpoints:
         moved = _move(out, there.run if there else None, self.folder)
         self._write(say("guide/moved-one", path=out, place=moved))
         return out
+
+
+def _stays(checkpoint: Path) -> bool:
+    """Say whether a checkpoint is still there a moment later: one that is removed goes file by file."""
+    until = time.monotonic() + _REMOVAL_S
+    while checkpoint.exists():
+        if time.monotonic() > until:
+            return True
+        time.sleep(0.02)
+    return False
 
 
 def is_better(there: Held, made: Made) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 import zipfile
 from pathlib import Path
@@ -335,6 +336,30 @@ def test_two_runs_that_end_at_once_each_keep_their_own_file(project):
         shelf.close()
     assert sorted(path.read_text() for path in place.rglob("*.pt")) == [f"of-{run.name}" for run in runs]
     assert any("is now" in line for line in said)
+
+
+class FailingWriter(PlainWriter):
+    """Fails as when a file of the checkpoint is gone; the rest is removed a moment later."""
+
+    def __init__(self, *, is_removed):
+        self._is_removed = is_removed
+
+    def write(self, checkpoint, out, made):
+        if self._is_removed:
+            threading.Timer(0.2, checkpoint.rmdir).start()
+        raise FileNotFoundError("rank-00000.safetensors")
+
+
+@pytest.mark.parametrize("is_removed", [True, False])
+def test_a_checkpoint_that_is_being_removed_is_no_failure_to_write(project, is_removed):
+    run, said, warned = make_run(project, "20260101-000000_a_0000"), [], []
+    writer = FailingWriter(is_removed=is_removed)
+    shelf = NamedCheckpoints(project / "checkpoints", writer=writer, write=said.append, warn=warned.append)
+    checkpoint = run.root / "checkpoints" / "step-4"
+    checkpoint.mkdir(parents=True)
+    shelf.add(checkpoint, "last.pth", Made(run=run, step=4, epoch=0))
+    shelf.close()
+    assert (warned == []) is is_removed
 
 
 def test_a_command_follows_the_run_that_it_began_and_not_that_of_another_terminal(project):
