@@ -380,7 +380,7 @@ PLOTS = {
         evaluate=f"python atlas/eval.py --config {_ATLAS} --checkpoint checkpoints/best_model.pt",
         edits=(_ATLAS, "batch_size: 8 ", "batch_size: 4 "),
         breaks=(
-            (f"python atlas/train.py --config {_ATLAS} --resume checkpoints/checkpoint_epoch_99.pt", "epoch_99"),
+            (f"python atlas/train.py --config {_ATLAS} --resume checkpoints/checkpoint_epoch_9999.pt", "epoch_9999"),
             ("python atlas/train.py --config atlas/configs/x.yaml", "train_config.yaml"),
             (f"python atlas/train.py --config {_ATLAS} --epochs 3", "--resume"),
             (f"python atlas/train.py --config {_ATLAS} data.data_dir=nowhere task.synthetic=false", "nowhere"),
